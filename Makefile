@@ -1,0 +1,29 @@
+# The two commands of the README are `make demo` and `make test`; `make help` lists the rest.
+.PHONY: help build demo test fuzz lint
+
+STUDY  ?= studies/first-question.toml
+REPORT ?= results/$(basename $(notdir $(STUDY))).html
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+build: ## the release binary, target/release/ceteris
+	cargo build --release --locked -p ceteris
+
+demo: ## install what is missing, answer the first question, write its report
+	@scripts/install demo
+	@$(MAKE) --no-print-directory build
+	@target/release/ceteris run $(STUDY) --report $(REPORT)
+
+test: ## install what the tests need and run all of them
+	@scripts/install test
+	cargo build --release --locked -p ceteris
+	cargo test --workspace --locked --no-fail-fast
+	@$(MAKE) --no-print-directory fuzz
+
+fuzz: ## each fuzz target for FUZZ_SECONDS seconds
+	scripts/fuzz $${FUZZ_SECONDS:-60}
+
+lint: ## what CI demands before the tests
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings

@@ -1,0 +1,345 @@
+//! One run: a cell measured once in one block. Phases: place (with its dataset restored and the
+//! server started), warm up, measure, stop.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use load::{DriveEvent, DriveReport, DriveSpec, Second};
+use observe::{Sampled, Sampler};
+use store::{
+    CommandRecord, Event, Histogram, Latency, Outcome, RunKey, RunRecord, Series, Summary,
+};
+use study::{Cell, Setup};
+
+use super::interrupt::Interrupt;
+use super::live;
+use super::prepare::Prepared;
+use super::target::{PlaceTools, Target};
+use super::worker_process::{Silence, WorkerProcess};
+use crate::failure::Failure;
+use crate::talk::Talk;
+use crate::worker::protocol::{Reply, Request};
+
+/// A generator thread busier than this for a second was the bottleneck of that second.
+const GENERATOR_BOUND_SHARE: f64 = 0.85;
+/// Change over the measured window that still counts as level.
+const STEADY_TOLERANCE: f64 = 0.10;
+/// Longest that a drive may go on beyond its warm-up and measured time.
+const DRIVE_GRACE: Duration = Duration::from_secs(120);
+
+/// How a run that was not measured to its end came about.
+pub enum Broken {
+    /// The condition cannot be built: trying again will not help.
+    Refused(Failure),
+    /// Something died on the way: trying again may help.
+    Died(String),
+}
+
+/// What a run is made with.
+pub struct RunTools<'a> {
+    pub placing: PlaceTools<'a>,
+    pub talk: &'a Talk,
+    pub interrupt: &'a Interrupt,
+    /// Seed of the study; the operations of a run follow from it and from the block.
+    pub seed: u64,
+}
+
+/// Measures `cell` once. The record is complete also when the run broke off.
+pub fn run(
+    tools: &RunTools,
+    cell: &Cell,
+    key: RunKey,
+    prepared: &Prepared,
+) -> (RunRecord, Result<(), Broken>) {
+    let mut record = RunRecord {
+        key,
+        started_unix_ns: unix_ns(),
+        finished_unix_ns: 0,
+        outcome: Outcome::Finished,
+        summary: None,
+        series: Vec::new(),
+        histograms: Vec::new(),
+        before: BTreeMap::new(),
+        after: BTreeMap::new(),
+        commands: Vec::new(),
+        events: Vec::new(),
+        logs: Vec::new(),
+    };
+    let ended = phases(tools, cell, prepared, &mut record);
+    record.commands.extend(tools.placing.log.drain().into_iter().map(command_record));
+    record.finished_unix_ns = unix_ns();
+    match &ended {
+        Ok(()) => {}
+        Err(Broken::Refused(failure)) => record.outcome = Outcome::Failed(failure.message.clone()),
+        Err(Broken::Died(how)) => record.outcome = Outcome::Failed(how.clone()),
+    }
+    (record, ended)
+}
+
+fn phases(
+    tools: &RunTools,
+    cell: &Cell,
+    prepared: &Prepared,
+    record: &mut RunRecord,
+) -> Result<(), Broken> {
+    begin_phase(tools, record, "place");
+    let mut target =
+        Target::place(&cell.setup, prepared, tools.placing).map_err(Broken::Refused)?;
+    let measured = measure(tools, cell, &mut target, record);
+    record.logs = target.logs();
+    // A server that died is told of by `measure`; that it cannot be stopped any more is no news.
+    begin_phase(tools, record, "stop");
+    let stopped = target.stop();
+    measured?;
+    if let Err(failure) = stopped {
+        // What was measured was measured; the journal still knows what could not be removed.
+        tools.talk.warn(&failure.message);
+        event(record, "warning", failure.message);
+    }
+    Ok(())
+}
+
+fn measure(
+    tools: &RunTools,
+    cell: &Cell,
+    target: &mut Target,
+    record: &mut RunRecord,
+) -> Result<(), Broken> {
+    let died = |failure: Failure| Broken::Died(failure.message);
+    record.before = target.fingerprint().map_err(died)?;
+    let request = drive_request(tools, &cell.setup, target, record.key.block)?;
+    let mut worker =
+        WorkerProcess::start(&request, tools.placing.journal.environment()).map_err(|error| {
+            Broken::Refused(Failure::new(format!("cannot start a worker: {error}")))
+        })?;
+    record.commands.push(CommandRecord {
+        at_unix_ns: unix_ns(),
+        command: "ceteris worker  # told on standard input what to drive".to_owned(),
+        took_ms: None,
+        status: None,
+    });
+    begin_phase(tools, record, "warm up");
+    let sampler = Sampler::start(target.watched(), Some(worker.pid()));
+    let driven = listen(tools, &cell.setup, target, &mut worker, record);
+    let (sampled, problems) = sampler.stop();
+    worker.end();
+    tools.talk.clear();
+    for problem in problems {
+        event(record, "warning", problem);
+    }
+    let (report, seconds) = driven?;
+    record.after = target.fingerprint().map_err(died)?;
+    keep(record, &cell.setup, &report, &seconds, &sampled);
+    Ok(())
+}
+
+fn drive_request(
+    tools: &RunTools,
+    setup: &Setup,
+    target: &Target,
+    block: u32,
+) -> Result<Request, Broken> {
+    Ok(Request::Drive {
+        workload: setup.workload.clone(),
+        spec: DriveSpec {
+            targets: target.addresses(setup.load.connect).map_err(Broken::Refused)?,
+            connections: setup.load.connections,
+            threads: setup.load.threads,
+            pin: None,
+            warmup: setup.load.warmup.duration(),
+            measure: setup.load.measure.duration(),
+            // All levels of a block get the same operations, each block others.
+            seed: tools.seed.wrapping_add(u64::from(block)),
+        },
+    })
+}
+
+/// Hears the worker out, watching the servers and the person meanwhile.
+fn listen(
+    tools: &RunTools,
+    setup: &Setup,
+    target: &mut Target,
+    worker: &mut WorkerProcess,
+    record: &mut RunRecord,
+) -> Result<(DriveReport, Vec<Second>), Broken> {
+    let mut seconds: Vec<Second> = Vec::new();
+    let mut measuring = false;
+    let load_time = setup.load.warmup.duration() + setup.load.measure.duration();
+    // Connecting has no limit of its own: thousands of connections that prepare thousands of
+    // statements take the time that the server takes, and a lost one is an error.
+    let mut limit: Option<Instant> = None;
+    loop {
+        if tools.interrupt.raised() {
+            tools.talk.say("stopping: shutting the servers down");
+            return Err(Broken::Died("interrupted".to_owned()));
+        }
+        if limit.is_some_and(|limit| Instant::now() > limit) {
+            let over = DRIVE_GRACE.as_secs();
+            return Err(Broken::Died(format!("the worker is {over} s over its time")));
+        }
+        match worker.listen(Duration::from_millis(100)) {
+            Ok(Reply::Driving(DriveEvent::Connected {
+                connections,
+                threads,
+                pinned,
+                reactor,
+                took_ms,
+                ..
+            })) => {
+                let pins: Vec<String> = pinned.iter().map(ToString::to_string).collect();
+                let text = format!(
+                    "{connections} connections in {took_ms:.0} ms, {threads} generator threads on \
+                     CPUs [{}], {reactor}",
+                    pins.join(" ")
+                );
+                event(record, "generator", text);
+                record.before.extend(
+                    [
+                        ("generator.threads", threads.to_string()),
+                        ("generator.cpus", pins.join(",")),
+                        ("generator.reactor", reactor),
+                    ]
+                    .map(|(name, value)| (name.to_owned(), value)),
+                );
+                limit = Some(Instant::now() + load_time + DRIVE_GRACE);
+            }
+            Ok(Reply::Driving(DriveEvent::Second(second))) => {
+                if second.measured && !measuring {
+                    measuring = true;
+                    begin_phase(tools, record, "measure");
+                }
+                tools.talk.live(&live::line(&second));
+                seconds.push(second);
+            }
+            Ok(Reply::Driven(report)) => return Ok((*report, seconds)),
+            Ok(Reply::Failed(why)) => {
+                // The server's end, if it ended, is the better story.
+                std::thread::sleep(Duration::from_millis(200));
+                target.check_alive().map_err(Broken::Died)?;
+                return Err(Broken::Died(why));
+            }
+            Ok(other) => {
+                return Err(Broken::Died(format!("the worker answered a drive with {other:?}")));
+            }
+            Err(Silence::NotYet) => target.check_alive().map_err(Broken::Died)?,
+            Err(Silence::Ended(how)) => {
+                target.check_alive().map_err(Broken::Died)?;
+                return Err(Broken::Died(how));
+            }
+        }
+    }
+}
+
+/// Puts the figures of a finished drive into the record.
+fn keep(
+    record: &mut RunRecord,
+    setup: &Setup,
+    report: &DriveReport,
+    seconds: &[Second],
+    sampled: &[Sampled],
+) {
+    for (name, value) in record.before.clone() {
+        if name.starts_with("generator.") {
+            record.after.insert(name, value);
+        }
+    }
+    let whole = seconds.iter().filter(|s| s.measured && s.length_s > 0.5);
+    let rates: Vec<f64> = whole.map(|s| s.transactions as f64 / s.length_s).collect();
+    let steadiness = stats::steadiness(&rates, STEADY_TOLERANCE);
+    // A thread that waits for a CPU drives as little as one that is busy.
+    let busiest = report.peak_thread_share.max(report.peak_thread_wait);
+    let generator_bound = busiest > GENERATOR_BOUND_SHARE;
+    let mut notes = Vec::new();
+    if !steadiness.steady {
+        notes.push(format!(
+            "not steady: throughput changed by {:+.1} % over the measured window",
+            100.0 * steadiness.relative_change
+        ));
+    }
+    if generator_bound {
+        notes.push(format!(
+            "generator bound: a generator thread was busy or waiting for a CPU {:.0} % of a second",
+            100.0 * busiest
+        ));
+    }
+    if report.stalled_at_end > 0 {
+        notes.push(format!(
+            "{} transactions were stalled when the measured window ended, the oldest for {:.0} ms",
+            report.stalled_at_end, report.oldest_in_flight_ms
+        ));
+    }
+    record.summary = Some(Summary {
+        measured_s: report.measured_s,
+        transactions: report.transactions,
+        tps: report.transactions as f64 / report.measured_s,
+        reads: report.reads,
+        writes: report.writes,
+        other: report.other,
+        errors: report.errors.clone(),
+        retries: report.retries,
+        response: latency(&report.response),
+        service: latency(&report.service),
+        generator_user_s: report.user_s,
+        generator_sys_s: report.sys_s,
+        generator_threads: report.threads,
+        generator_peak: report.peak_thread_share,
+        generator_bound,
+        steady: steadiness.steady,
+        notes,
+    });
+    for (name, encoded) in
+        [("response", &report.response_hdr_base64), ("service", &report.service_hdr_base64)]
+    {
+        match load::decode_base64(encoded) {
+            Some(hdr_v2) => record.histograms.push(Histogram {
+                name: name.to_owned(),
+                unit: "ns".to_owned(),
+                hdr_v2,
+            }),
+            None => event(record, "warning", format!("the {name} histogram is not base64")),
+        }
+    }
+    record.series = live::series(seconds, setup.load.warmup.duration().as_secs_f64());
+    let zero = report.measure_start_monotonic_ns as f64 / 1e9;
+    record.series.extend(sampled.iter().map(|s| Series {
+        name: s.name.clone(),
+        unit: s.unit.clone(),
+        at_s: s.at_monotonic_s.iter().map(|at| at - zero).collect(),
+        values: s.values.clone(),
+    }));
+}
+
+fn latency(from: &load::LatencyMs) -> Latency {
+    Latency {
+        mean_ms: from.mean,
+        p50_ms: from.p50,
+        p95_ms: from.p95,
+        p99_ms: from.p99,
+        max_ms: from.max,
+    }
+}
+
+fn begin_phase(tools: &RunTools, record: &mut RunRecord, phase: &str) {
+    tools.talk.passing(&format!("{phase} ..."));
+    event(record, "phase", phase.to_owned());
+}
+
+fn event(record: &mut RunRecord, kind: &str, text: String) {
+    record.events.push(Event { at_unix_ns: unix_ns(), kind: kind.to_owned(), text });
+}
+
+/// A command as the result file keeps it.
+pub fn command_record(logged: place::LoggedCommand) -> CommandRecord {
+    CommandRecord {
+        at_unix_ns: logged.at_unix_ns,
+        command: logged.command,
+        took_ms: logged.took_ms,
+        status: logged.status,
+    }
+}
+
+/// Now, nanoseconds since the Unix epoch.
+pub fn unix_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,180 @@
+//! A target: the running server or servers of one run, brought up together and torn down together.
+//!
+//! The conductor may hold several at once, each with its own directory, port and socket; nothing
+//! here assumes that it is the only one.
+
+use mysql::Conn;
+use observe::{Fingerprint, SamplerTarget};
+use place::{Cache, CommandLog, Endpoint, Instance, InstanceSpec, Journal};
+use store::LogText;
+use study::{Connect, Setup};
+
+use super::prepare::Prepared;
+use crate::failure::{Failure, chain};
+
+/// The longest log that is kept whole, bytes.
+const LOG_LIMIT: usize = 256 * 1024;
+
+/// What brings targets up.
+#[derive(Clone, Copy)]
+pub struct PlaceTools<'a> {
+    pub cache: &'a Cache,
+    pub journal: &'a Journal,
+    pub log: &'a CommandLog,
+}
+
+/// The running servers of one run.
+pub struct Target {
+    instances: Vec<Box<dyn Instance>>,
+}
+
+impl Target {
+    /// Brings up every instance of `setup`; none is left when one refuses.
+    pub fn place(
+        setup: &Setup,
+        prepared: &Prepared,
+        placing: PlaceTools,
+    ) -> Result<Target, Failure> {
+        let mut target = Target { instances: Vec::new() };
+        // One instance until `placement.host.instances` arrives.
+        for ordinal in 0..1 {
+            let spec = InstanceSpec {
+                setup: setup.clone(),
+                package: prepared.package.clone(),
+                dataset: prepared.dataset.clone(),
+                ordinal,
+            };
+            target.instances.push(place::start(
+                &spec,
+                placing.cache,
+                placing.journal,
+                placing.log,
+            )?);
+        }
+        Ok(target)
+    }
+
+    /// How the worker reaches each instance.
+    pub fn addresses(&self, connect: Connect) -> Result<Vec<load::Target>, Failure> {
+        self.instances.iter().map(|instance| address(instance.endpoint(), connect)).collect()
+    }
+
+    /// Everything observable of the target's conditions, now.
+    pub fn fingerprint(&self) -> Result<Fingerprint, Failure> {
+        let mut all = Fingerprint::new();
+        for (ordinal, instance) in self.instances.iter().enumerate() {
+            let mut one = instance.fingerprint();
+            let mut connection = Conn::new(instance.endpoint().opts())
+                .map_err(|error| Failure::new(format!("cannot ask the server: {error}")))?;
+            let server = observe::server_fingerprint(&mut connection, instance.dir())
+                .map_err(|error| Failure::new(format!("cannot read the variables: {error}")))?;
+            one.extend(server);
+            if let Some(data_dir) = instance.data_dir() {
+                one.extend(observe::host_fingerprint(data_dir, instance.pid()));
+            }
+            if ordinal == 0 {
+                all.extend(one);
+            } else {
+                all.extend(one.into_iter().map(|(name, v)| (format!("{name}#{ordinal}"), v)));
+            }
+        }
+        Ok(all)
+    }
+
+    /// What the sampler is to watch.
+    pub fn watched(&self) -> Vec<SamplerTarget> {
+        let named = |ordinal: usize| match ordinal {
+            0 => "server".to_owned(),
+            n => format!("server.{n}"),
+        };
+        let numbered = self.instances.iter().enumerate();
+        let watched = numbered.map(|(ordinal, instance)| SamplerTarget {
+            name: named(ordinal),
+            pid: instance.pid(),
+            data_dir: instance.data_dir().map(Into::into),
+            connection: Some(instance.endpoint().opts()),
+        });
+        watched.collect()
+    }
+
+    /// Fails with the server's own last words when an instance does not run any more.
+    pub fn check_alive(&mut self) -> Result<(), String> {
+        let several = self.instances.len() > 1;
+        for (ordinal, instance) in self.instances.iter_mut().enumerate() {
+            instance.alive().map_err(|how| match several {
+                true => format!("instance {ordinal}: {how}"),
+                false => how,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Every server's error log so far.
+    pub fn logs(&self) -> Vec<LogText> {
+        let numbered = self.instances.iter().enumerate();
+        let logs = numbered.map(|(ordinal, instance)| LogText {
+            name: format!("instance-{ordinal}/error.log"),
+            text: cut_middle(instance.error_log(), LOG_LIMIT),
+        });
+        logs.collect()
+    }
+
+    /// Stops every instance; the first error is told after all were stopped.
+    pub fn stop(self) -> Result<(), Failure> {
+        let mut first = Ok(());
+        for instance in self.instances {
+            let stopped = instance.stop();
+            if first.is_ok() {
+                first = stopped;
+            }
+        }
+        first.map_err(|error| Failure::new(chain(&error)))
+    }
+
+    /// Gives the only instance away (a dataset is saved from it).
+    pub fn into_single(mut self) -> Option<Box<dyn Instance>> {
+        self.instances.pop()
+    }
+}
+
+fn address(endpoint: Endpoint, connect: Connect) -> Result<load::Target, Failure> {
+    let address = match connect {
+        Connect::Socket => endpoint.socket.map(load::Address::Socket),
+        Connect::Tcp => endpoint.tcp.map(|(host, port)| load::Address::Tcp(host, port)),
+    };
+    let address = address
+        .ok_or_else(|| Failure::new(format!("the server cannot be reached by {connect:?}")))?;
+    Ok(load::Target {
+        address,
+        user: endpoint.user,
+        password: endpoint.password,
+        database: workload::DATABASE.to_owned(),
+    })
+}
+
+fn cut_middle(text: String, limit: usize) -> String {
+    if text.len() <= limit {
+        return text;
+    }
+    let head_end = (0..=limit / 2).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let tail_from = text.len() - limit / 2;
+    let tail_from = (tail_from..text.len()).find(|&at| text.is_char_boundary(at));
+    let tail = tail_from.map_or("", |from| &text[from..]);
+    format!("{}\n[... {} bytes left out ...]\n{tail}", &text[..head_end], text.len() - limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut_middle;
+
+    #[test]
+    fn long_logs_lose_their_middle_and_keep_both_ends() {
+        let text = format!("first line\n{}\nlast line é", "é".repeat(1000));
+        let cut = cut_middle(text.clone(), 101);
+        assert!(cut.starts_with("first line"));
+        assert!(cut.ends_with("last line é"));
+        assert!(cut.contains("bytes left out"));
+        assert!(cut.len() < text.len());
+        assert_eq!(cut_middle("short".to_owned(), 100), "short");
+    }
+}

@@ -1,0 +1,14 @@
+//! ceteris as a person runs it: the binary, real servers, real signals.
+//!
+//! One test at a time (see `laboratory`), since they share the machine's cores. What the machine
+//! lacks is skipped with a line that begins with `SKIPPED`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod answers;
+mod arguments;
+mod confounded;
+mod factors;
+mod killed;
+mod laboratory;
+mod servers;

@@ -1,0 +1,407 @@
+//! Hears what the generator threads say: starts them together, adds up their intervals, tells them,
+//! and reports the whole.
+//!
+//! Runs in the caller's thread. Generator threads send it messages and never wait for it, except
+//! for the common start.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
+
+use crate::cpu::monotonic_ns;
+use crate::error::DriveError;
+use crate::flight::Age;
+use crate::histogram::{latency_ms, serialize};
+use crate::peak::Peak;
+use crate::recorder::{Counts, Recorded};
+use crate::report::{DriveEvent, DriveReport, Second, ThreadUse};
+use crate::schedule::Interval;
+use crate::spec::DriveSpec;
+use crate::thread::{HandOver, ThreadInterval};
+
+/// From the word to the first transaction, for all threads to hear it.
+const LEAD_NS: u64 = 20_000_000;
+
+/// What a generator thread says.
+pub(crate) enum Message {
+    /// Its connections stand; it is pinned where it should be.
+    Connected { pinned: bool },
+    /// An interval ended.
+    Interval { thread: usize, interval: ThreadInterval },
+    /// It is done.
+    Ended(Result<(), DriveError>),
+}
+
+/// A generator thread's way to the coordinator and back. Sending allocates nothing but, now and
+/// then, a link of the channel.
+pub(crate) struct Post {
+    /// Its number.
+    pub thread: usize,
+    /// To the coordinator.
+    pub say: Sender<Message>,
+    /// And back.
+    pub back: Receiver<Box<Recorded>>,
+}
+
+impl HandOver for Post {
+    fn emptied(&mut self) -> Option<Box<Recorded>> {
+        self.back.try_recv().ok()
+    }
+
+    fn hand_over(&mut self, interval: ThreadInterval) {
+        let _ = self.say.send(Message::Interval { thread: self.thread, interval });
+    }
+}
+
+/// The threads, and the ways to them.
+pub(crate) struct Team {
+    /// How many.
+    pub threads: u32,
+    /// The CPU of each, if they are to be pinned.
+    pub pins: Vec<usize>,
+    /// What they wait with.
+    pub reactor: &'static str,
+    /// The word to start, one for each thread; dropped to call all off.
+    pub words: Vec<Sender<u64>>,
+    /// The way back of what the threads handed over, one for each thread.
+    pub returns: Vec<Sender<Box<Recorded>>>,
+}
+
+/// See the module.
+pub(crate) struct Coordinator<'a> {
+    spec: &'a DriveSpec,
+    schedule: &'a [Interval],
+    team: Team,
+    /// By thread: intervals that came and wait for those of the other threads.
+    waiting: Vec<VecDeque<ThreadInterval>>,
+    /// Intervals told so far.
+    told: usize,
+    began: Instant,
+    start_ns: Option<u64>,
+    connected: u32,
+    /// Of the interval that is being added up.
+    sum: Box<Recorded>,
+    /// Of the measured window.
+    total: Box<Recorded>,
+    peak: Peak,
+    /// At the end of the window.
+    in_flight: Vec<Age>,
+    report: DriveReport,
+}
+
+impl<'a> Coordinator<'a> {
+    /// Of a drive that `began` with the first connect.
+    pub(crate) fn new(
+        spec: &'a DriveSpec,
+        schedule: &'a [Interval],
+        team: Team,
+        began: Instant,
+    ) -> Result<Coordinator<'a>, DriveError> {
+        Ok(Coordinator {
+            spec,
+            schedule,
+            waiting: (0..team.threads).map(|_| VecDeque::new()).collect(),
+            told: 0,
+            began,
+            start_ns: None,
+            connected: 0,
+            sum: Recorded::new()?,
+            total: Recorded::new()?,
+            peak: Peak::default(),
+            in_flight: Vec::new(),
+            report: DriveReport { threads: team.threads, ..DriveReport::default() },
+            team,
+        })
+    }
+
+    /// Listens until every thread has ended; the first error is the cause of all others.
+    pub(crate) fn listen(
+        &mut self,
+        hear: &Receiver<Message>,
+        failed: &AtomicBool,
+        on_event: &mut dyn FnMut(DriveEvent),
+    ) -> Result<(), DriveError> {
+        let mut result = Ok(());
+        // Ends when every thread has ended and dropped its end of the channel.
+        for message in hear {
+            match message {
+                Message::Connected { pinned } => {
+                    if !pinned {
+                        self.team.pins.clear();
+                    }
+                    self.connected += 1;
+                    if self.connected == self.team.threads {
+                        self.start(on_event);
+                    }
+                }
+                Message::Interval { thread, interval } => {
+                    self.waiting[thread].push_back(interval);
+                    if let Err(error) = self.tell(on_event) {
+                        failed.store(true, Ordering::Relaxed);
+                        result = result.and(Err(error));
+                    }
+                }
+                Message::Ended(Ok(())) => {}
+                Message::Ended(Err(error)) => {
+                    failed.store(true, Ordering::Relaxed);
+                    self.team.words.clear();
+                    // The first error is the cause; that others were stopped is its consequence.
+                    if matches!(result, Ok(()) | Err(DriveError::Stopped)) {
+                        result = Err(error);
+                    }
+                }
+            }
+        }
+        result
+    }
+
+    fn start(&mut self, on_event: &mut dyn FnMut(DriveEvent)) {
+        let start_ns = monotonic_ns() + LEAD_NS;
+        self.start_ns = Some(start_ns);
+        for word in &self.team.words {
+            let _ = word.send(start_ns);
+        }
+        on_event(DriveEvent::Connected {
+            connections: self.spec.connections,
+            threads: self.team.threads,
+            pinned: self.team.pins.clone(),
+            reactor: self.team.reactor.to_owned(),
+            took_ms: self.began.elapsed().as_secs_f64() * 1e3,
+            start_monotonic_ns: start_ns,
+        });
+    }
+
+    /// Adds up and tells every interval that all threads have handed over.
+    fn tell(&mut self, on_event: &mut dyn FnMut(DriveEvent)) -> Result<(), DriveError> {
+        while self.waiting.iter().all(|intervals| !intervals.is_empty()) {
+            let parts: Vec<ThreadInterval> =
+                self.waiting.iter_mut().filter_map(VecDeque::pop_front).collect();
+            let Some(interval) = self.schedule.get(self.told).copied() else {
+                return Err(DriveError::Internal("an interval too many".to_owned()));
+            };
+            if parts.iter().any(|part| part.index != self.told) {
+                return Err(DriveError::Internal("intervals out of order".to_owned()));
+            }
+            self.told += 1;
+            self.sum.clear();
+            let mut cpu = Vec::with_capacity(parts.len());
+            for (thread, mut part) in parts.into_iter().enumerate() {
+                add(&mut self.sum, &part.recorded)?;
+                part.recorded.clear();
+                // A thread that has ended takes nothing back.
+                let _ = self.team.returns[thread].send(part.recorded);
+                cpu.push(part.cpu);
+                self.in_flight.extend(part.in_flight);
+                if interval.measured {
+                    self.report.user_s += part.cpu.user_s;
+                    self.report.sys_s += part.cpu.sys_s;
+                    self.peak.add(thread, part.cpu, part.sampled_s);
+                }
+            }
+            if interval.measured {
+                add(&mut self.total, &self.sum)?;
+            }
+            on_event(DriveEvent::Second(second(interval, self.spec.connections, &self.sum, cpu)));
+        }
+        Ok(())
+    }
+
+    /// The report, when every thread has ended well.
+    pub(crate) fn finish(mut self) -> Result<DriveReport, DriveError> {
+        if self.told != self.schedule.len() {
+            let (told, all) = (self.told, self.schedule.len());
+            return Err(DriveError::Internal(format!("{told} of {all} intervals were told")));
+        }
+        self.record_stalled();
+        let Counts { transactions, reads, writes, other, retries, .. } = self.total.counts;
+        let peak = self.peak.shares();
+        self.report.peak_thread_share = peak.busy;
+        self.report.peak_thread_wait = peak.wait;
+        let warmup_ns = u64::try_from(self.spec.warmup.as_nanos()).unwrap_or(u64::MAX);
+        self.report.measured_s = self.spec.measure.as_secs_f64();
+        self.report.measure_start_monotonic_ns =
+            self.start_ns.unwrap_or_default().saturating_add(warmup_ns);
+        self.report.transactions = transactions;
+        self.report.reads = reads;
+        self.report.writes = writes;
+        self.report.other = other;
+        self.report.retries = retries;
+        self.report.errors = by_code(&self.total.counts);
+        self.report.response = latency_ms(&self.total.response);
+        self.report.service = latency_ms(&self.total.service);
+        self.report.response_hdr_base64 = serialize(&self.total.response)?;
+        self.report.service_hdr_base64 = serialize(&self.total.service)?;
+        let stalled = self.report.stalled_at_end;
+        let recorded = [self.total.response.len(), self.total.service.len()];
+        if recorded != [transactions + stalled; 2] {
+            return Err(DriveError::Internal(format!(
+                "{transactions} transactions and {stalled} stalled, but {} response and {} service \
+                 times",
+                recorded[0], recorded[1]
+            )));
+        }
+        Ok(self.report)
+    }
+
+    /// Transactions in flight at the window's end, of which those older than all that were
+    /// committed are recorded with the age they have. The others' ages would only pull the
+    /// percentiles down: what is cut off by the end is short because it is cut off.
+    fn record_stalled(&mut self) {
+        let recorded_max_ns = self.total.response.max();
+        for age in &self.in_flight {
+            let age_ms = age.response_ns as f64 / 1e6;
+            self.report.oldest_in_flight_ms = self.report.oldest_in_flight_ms.max(age_ms);
+            if age.response_ns > recorded_max_ns {
+                self.report.stalled_at_end += 1;
+                self.total.response.saturating_record(age.response_ns.max(1));
+                self.total.service.saturating_record(age.service_ns.max(1));
+            }
+        }
+        self.report.in_flight_at_end = self.in_flight.len() as u64;
+    }
+}
+
+fn add(sum: &mut Recorded, part: &Recorded) -> Result<(), DriveError> {
+    let Counts { transactions, reads, writes, other, retries, errors } = &part.counts;
+    sum.counts.transactions += transactions;
+    sum.counts.reads += reads;
+    sum.counts.writes += writes;
+    sum.counts.other += other;
+    sum.counts.retries += retries;
+    for &(code, count) in errors {
+        match sum.counts.errors.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, sum)) => *sum += count,
+            None => sum.counts.errors.push((code, count)),
+        }
+    }
+    sum.response
+        .add(&part.response)
+        .and_then(|()| sum.service.add(&part.service))
+        .map_err(|error| DriveError::Internal(format!("histogram: {error}")))
+}
+
+fn by_code(counts: &Counts) -> BTreeMap<String, u64> {
+    counts.errors.iter().map(|(code, count)| (code.to_string(), *count)).collect()
+}
+
+fn second(interval: Interval, connections: u32, sum: &Recorded, threads: Vec<ThreadUse>) -> Second {
+    Second {
+        at_s: interval.at_s(),
+        end_s: interval.end_s(),
+        length_s: interval.length_s(),
+        measured: interval.measured,
+        connections,
+        transactions: sum.counts.transactions,
+        reads: sum.counts.reads,
+        writes: sum.counts.writes,
+        other: sum.counts.other,
+        errors: by_code(&sum.counts),
+        retries: sum.counts.retries,
+        response: latency_ms(&sum.response),
+        threads,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::flight::Begun;
+    use crate::recorder::Recorder;
+    use crate::schedule::intervals;
+    use crate::spec::{Address, Target};
+
+    fn spec(measure: Duration) -> DriveSpec {
+        let target = Target {
+            address: Address::Socket("/s".into()),
+            user: String::new(),
+            password: String::new(),
+            database: String::new(),
+        };
+        DriveSpec {
+            targets: vec![target],
+            connections: 3,
+            threads: Some(1),
+            pin: None,
+            warmup: Duration::ZERO,
+            measure,
+            seed: 1,
+        }
+    }
+
+    fn coordinator<'a>(
+        spec: &'a DriveSpec,
+        schedule: &'a [Interval],
+        returns: Vec<Sender<Box<Recorded>>>,
+    ) -> Coordinator<'a> {
+        let team =
+            Team { threads: 1, pins: Vec::new(), reactor: "none", words: Vec::new(), returns };
+        Coordinator::new(spec, schedule, team, Instant::now()).unwrap()
+    }
+
+    fn interval(index: usize, recorded: Box<Recorded>, in_flight: Vec<Age>) -> ThreadInterval {
+        ThreadInterval { index, recorded, cpu: ThreadUse::default(), sampled_s: 1.0, in_flight }
+    }
+
+    #[test]
+    fn memory_goes_round_and_comes_back_empty() {
+        let spec = spec(Duration::from_secs(6));
+        let schedule = intervals(spec.warmup, spec.measure);
+        let ((say, hear), (give_back, back)) = (channel(), channel());
+        give_back.send(Recorded::new().unwrap()).unwrap();
+        let mut post = Post { thread: 0, say, back };
+        let mut coordinator = coordinator(&spec, &schedule, vec![give_back]);
+        let mut recorder = Recorder::new().unwrap();
+        let (mut places, mut told) = (Vec::new(), Vec::new());
+        for index in 0..6 {
+            recorder.attempt();
+            recorder.retry(1213);
+            recorder.commit(Begun { intended_ns: 0, started_ns: 0 }, 1_000_000);
+            let recorded = recorder.cut(post.emptied().unwrap());
+            places.push(std::ptr::from_ref(&*recorded));
+            post.hand_over(interval(index, recorded, Vec::new()));
+            let Ok(Message::Interval { thread: 0, interval }) = hear.recv() else { panic!() };
+            coordinator.waiting[0].push_back(interval);
+            let tell = coordinator.tell(&mut |event| {
+                if let DriveEvent::Second(second) = event {
+                    told.push((second.transactions, second.retries, second.errors["1213"]));
+                }
+            });
+            tell.unwrap();
+        }
+        assert_eq!(told, [(1, 1, 1); 6]);
+        assert_ne!(places[0], places[1]);
+        assert!(places.iter().zip(&places[2..]).all(|(before, after)| before == after));
+        let report = coordinator.finish().unwrap();
+        assert_eq!((report.transactions, report.retries), (6, 6));
+    }
+
+    #[test]
+    fn only_what_is_older_than_all_that_ended_is_a_stall() {
+        let spec = spec(Duration::from_secs(1));
+        let schedule = intervals(spec.warmup, spec.measure);
+        let mut coordinator = coordinator(&spec, &schedule, vec![channel().0]);
+        let mut recorder = Recorder::new().unwrap();
+        for _ in 0..100 {
+            recorder.commit(Begun { intended_ns: 0, started_ns: 0 }, 4_000_000);
+        }
+        let recorded = recorder.cut(Recorded::new().unwrap());
+        let age = |ms: u64| Age { response_ns: ms * 1_000_000, service_ns: ms * 500_000 };
+        let ages = vec![age(1), age(600), age(4)];
+        coordinator.waiting[0].push_back(interval(0, recorded, ages));
+        coordinator.tell(&mut |_| {}).unwrap();
+        let report = coordinator.finish().unwrap();
+        assert_eq!(
+            (report.transactions, report.in_flight_at_end, report.stalled_at_end),
+            (100, 3, 1)
+        );
+        assert_eq!(report.oldest_in_flight_ms, 600.0);
+        assert!((report.response.max / 600.0 - 1.0).abs() < 1e-3, "{:?}", report.response);
+        assert!((report.service.max / 300.0 - 1.0).abs() < 1e-3, "{:?}", report.service);
+        assert!((report.response.p99 / 4.0 - 1.0).abs() < 1e-3, "{:?}", report.response);
+    }
+}

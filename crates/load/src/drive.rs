@@ -1,0 +1,133 @@
+//! A whole drive: checks what is asked, chooses and starts the threads, and lets the `coordinator`
+//! listen to them until all have ended.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+use crate::coordinator::{Coordinator, Message, Post, Team};
+use crate::cpu::{allowed_cpus, choose_pins, choose_threads, pin_to};
+use crate::descriptors;
+use crate::epoll::Epoll;
+use crate::error::DriveError;
+use crate::reactor::Reactor;
+use crate::recorder::Recorded;
+use crate::report::{DriveEvent, DriveReport};
+use crate::schedule::{Interval, intervals};
+use crate::spec::DriveSpec;
+use crate::thread::{Crew, Stops};
+use crate::workload::Workload;
+
+/// Drives `workload` as `spec` says and tells `on_event`; `stop` ends it early (an error then)
+/// within 100 ms, or within a connection's handshake.
+///
+/// # Errors
+/// A target that cannot be reached, refuses a statement with an error that is not retried, or goes
+/// away: the first such error of any connection ends the drive.
+pub fn drive<W: Workload>(
+    workload: &W,
+    spec: &DriveSpec,
+    stop: &AtomicBool,
+    on_event: &mut dyn FnMut(DriveEvent),
+) -> Result<DriveReport, DriveError> {
+    drive_by::<W, Epoll>(workload, spec, stop, on_event)
+}
+
+fn drive_by<W: Workload, R: Reactor>(
+    workload: &W,
+    spec: &DriveSpec,
+    stop: &AtomicBool,
+    on_event: &mut dyn FnMut(DriveEvent),
+) -> Result<DriveReport, DriveError> {
+    if spec.targets.is_empty() {
+        return Err(DriveError::Spec("no target"));
+    }
+    if spec.connections == 0 {
+        return Err(DriveError::Spec("no connections"));
+    }
+    if spec.measure.is_zero() {
+        return Err(DriveError::Spec("nothing is measured in no time"));
+    }
+    let cpus = allowed_cpus();
+    let threads = choose_threads(spec.threads, spec.connections, cpus.len());
+    let pins = choose_pins(spec.pin.as_deref(), threads, &cpus);
+    let descriptors = descriptors::needed(spec.connections, threads);
+    descriptors::make_room(descriptors);
+    let statements = workload.statements();
+    let schedule = intervals(spec.warmup, spec.measure);
+    let failed = AtomicBool::new(false);
+    let stops = Stops { asked: stop, failed: &failed };
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let (say, hear) = channel();
+        let (mut words, mut returns, mut handles) = (Vec::new(), Vec::new(), Vec::new());
+        for thread in 0..threads {
+            let (word, start) = channel();
+            words.push(word);
+            let (give_back, back) = channel();
+            // The second of the two that every thread has.
+            let _ = give_back.send(Recorded::new()?);
+            returns.push(give_back);
+            let pin = pins.get(thread as usize).copied();
+            let (say, statements, schedule) = (say.clone(), &statements[..], &schedule[..]);
+            let spawned = std::thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(
+                scope,
+                move || {
+                    let part = Part { spec, statements, schedule, thread, threads, pin, stops };
+                    let mut post = Post { thread: thread as usize, say: say.clone(), back };
+                    let result = part.run::<W, R>(workload, &say, &start, &mut post);
+                    let result = result.map_err(|error| descriptors::explain(error, descriptors));
+                    let _ = say.send(Message::Ended(result));
+                },
+            );
+            match spawned {
+                Ok(handle) => handles.push(handle),
+                Err(source) => {
+                    failed.store(true, Ordering::Relaxed);
+                    return Err(DriveError::System { what: "start", source });
+                }
+            }
+        }
+        drop(say);
+        let team = Team { threads, pins, reactor: R::NAME, words, returns };
+        let mut coordinator = Coordinator::new(spec, &schedule, team, began)?;
+        let result = coordinator.listen(&hear, &failed, on_event);
+        // Joining each thread here keeps the panic of one, which would be ours, a value.
+        let died = handles.into_iter().filter_map(|handle| handle.join().err()).count();
+        result?;
+        if died > 0 {
+            return Err(DriveError::Internal("a generator thread panicked".to_owned()));
+        }
+        coordinator.finish()
+    })
+}
+
+/// What one generator thread is told.
+struct Part<'a> {
+    spec: &'a DriveSpec,
+    statements: &'a [String],
+    schedule: &'a [Interval],
+    thread: u32,
+    threads: u32,
+    pin: Option<usize>,
+    stops: Stops<'a>,
+}
+
+impl Part<'_> {
+    fn run<W: Workload, R: Reactor>(
+        &self,
+        workload: &W,
+        say: &Sender<Message>,
+        start: &Receiver<u64>,
+        post: &mut Post,
+    ) -> Result<(), DriveError> {
+        // A thread that may not be pinned works all the same; it is told in `Connected`.
+        let pinned = self.pin.is_some_and(|cpu| pin_to(cpu).is_ok());
+        let crew =
+            Crew::connect(self.spec, self.statements, self.thread, self.threads, self.stops)?;
+        let _ = say.send(Message::Connected { pinned });
+        // No word comes if another thread could not connect.
+        let start_ns = start.recv().map_err(|_| DriveError::Stopped)?;
+        crew.run::<W, R>(workload, start_ns, self.schedule, post)
+    }
+}

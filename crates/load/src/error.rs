@@ -1,0 +1,162 @@
+//! Why a drive could not be done.
+
+use std::io;
+
+use rustix::io::Errno;
+use wire::{DecodeError, ServerError};
+
+use crate::descriptors::{RanOut, ran_out};
+use crate::spec::Address;
+
+/// Why a drive could not be done. No message holds a password.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// What was asked makes no sense.
+    #[error("cannot drive: {0}")]
+    Spec(&'static str),
+    /// The server cannot be reached.
+    #[error("cannot connect to {address}")]
+    Connect {
+        /// Where.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// File descriptors have run out.
+    #[error("no file descriptor is left for another connection")]
+    Descriptors {
+        /// How many the whole process needs for this drive.
+        needed: u64,
+        /// How many it may have; `None` without a limit.
+        limit: Option<u64>,
+        /// EMFILE, or ENFILE where it is the machine that has no more.
+        source: io::Error,
+    },
+    /// The server turned the connection down.
+    #[error("{address} refused the connection of user {user:?}")]
+    Refused {
+        /// Where.
+        address: Address,
+        /// Who.
+        user: String,
+        /// In the server's words.
+        source: ServerError,
+    },
+    /// The server asks for an authentication that is not possible here.
+    #[error("cannot log in to {address} as {user:?} by {plugin}: {reason}")]
+    Authentication {
+        /// Where.
+        address: Address,
+        /// Who.
+        user: String,
+        /// Authentication plug-in that the server asked for.
+        plugin: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The server does not accept a statement of the workload.
+    #[error("{address} cannot prepare {statement:?}")]
+    Prepare {
+        /// Where.
+        address: Address,
+        /// Its text.
+        statement: String,
+        /// In the server's words.
+        source: ServerError,
+    },
+    /// A statement failed with an error that is not retried.
+    #[error("a statement failed on {address}")]
+    Statement {
+        /// Where.
+        address: Address,
+        /// In the server's words.
+        source: ServerError,
+    },
+    /// A connection broke off.
+    #[error("lost connection {connection} to {address}")]
+    Lost {
+        /// Where.
+        address: Address,
+        /// Ordinal of the connection.
+        connection: u32,
+        /// How.
+        source: io::Error,
+    },
+    /// What came from the server is not its protocol.
+    #[error("cannot understand {address}")]
+    Protocol {
+        /// Where.
+        address: Address,
+        /// What.
+        source: DecodeError,
+    },
+    /// The workload asked for something that does not exist.
+    #[error("the workload is wrong: {0}")]
+    Workload(String),
+    /// The operating system refused something to a generator thread.
+    #[error("a generator thread cannot {what}")]
+    System {
+        /// What.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The `stop` flag was raised.
+    #[error("stopped")]
+    Stopped,
+    /// Ours: a thread died, or its counters contradict each other.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl DriveError {
+    /// The next step for the reader, shown as a `hint:` line.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            DriveError::Connect { .. } => "is the server up, and does it listen there?",
+            DriveError::Refused { source, .. } => match source.code {
+                1040 | 1203 => "raise max_connections of the server, or drive fewer connections",
+                1044 | 1045 => "check user, password and grants",
+                1049 => "the data has not been loaded on this server",
+                _ => return None,
+            },
+            DriveError::Authentication { .. } => {
+                "give the user mysql_native_password or caching_sha2_password"
+            }
+            DriveError::Prepare { source, .. } => match source.code {
+                1461 => {
+                    "raise max_prepared_stmt_count of the server, or drive fewer connections or \
+                     tables"
+                }
+                1146 => "the data has not been loaded on this server",
+                _ => return None,
+            },
+            DriveError::Lost { .. } => "the server's error log says whether it crashed or stopped",
+            DriveError::Protocol { .. } => "is this a MySQL or MariaDB server?",
+            DriveError::Descriptors { needed, limit, source } => {
+                return Some(match (ran_out(source), limit) {
+                    (Some(RanOut::Machine), _) => format!(
+                        "this drive needs {needed} open files, and the machine has no more: raise \
+                         fs.file-max (`sysctl fs.file-max`)"
+                    ),
+                    (_, Some(limit)) => format!(
+                        "this drive needs {needed} open files, and this process may have {limit}: \
+                         raise its hard limit (`ulimit -Hn`, LimitNOFILE of a service)"
+                    ),
+                    (_, None) => format!("this drive needs {needed} open files"),
+                });
+            }
+            DriveError::System { source, .. } => match Errno::from_io_error(source) {
+                Some(Errno::AGAIN) => "raise the limit of threads (`ulimit -u`, TasksMax)",
+                Some(Errno::NOSPC) => "raise fs.epoll.max_user_watches",
+                _ => return None,
+            },
+            DriveError::Internal(_) => "please report this",
+            DriveError::Statement { .. }
+            | DriveError::Spec(_)
+            | DriveError::Workload(_)
+            | DriveError::Stopped => return None,
+        };
+        Some(hint.to_owned())
+    }
+}

@@ -1,0 +1,201 @@
+//! What the tasks of one thread share with its loop.
+//!
+//! Everything here belongs to one thread, so cells do for locks. A task is polled for one reason
+//! only, that its answer is complete, and takes it at once; so one cell carries the answers of all
+//! connections.
+
+use std::cell::{Cell, RefCell};
+
+use wire::{Command, Expect, Reply};
+
+use crate::error::DriveError;
+use crate::flight::{Age, Flight};
+use crate::recorder::{Recorded, Recorder};
+use crate::session::Outcome;
+
+/// See the module.
+pub(crate) struct Lane {
+    /// Encoded commands of the task that is being polled.
+    outgoing: RefCell<Vec<u8>>,
+    /// The answer that the task being polled waits for, for its decoder.
+    expected: Cell<Option<(Expect, u8)>>,
+    /// The answer for the task that is being polled.
+    reply: Cell<Option<Reply>>,
+    /// When the bytes at hand were read, CLOCK_MONOTONIC nanoseconds.
+    now_ns: Cell<u64>,
+    /// No further transaction begins.
+    over: Cell<bool>,
+    recorder: RefCell<Recorder>,
+    /// Signature of the parameter types of each statement, as it was first executed in this
+    /// thread; 0 where it was not. Sessions then need a bit per statement and not a signature.
+    signatures: RefCell<Vec<u64>>,
+    /// By token.
+    flights: Box<[Cell<Flight>]>,
+}
+
+impl Lane {
+    pub(crate) fn new(statements: usize, connections: usize) -> Result<Lane, DriveError> {
+        Ok(Lane {
+            outgoing: RefCell::new(Vec::with_capacity(4096)),
+            expected: Cell::new(None),
+            reply: Cell::new(None),
+            now_ns: Cell::new(0),
+            over: Cell::new(false),
+            recorder: RefCell::new(Recorder::new()?),
+            signatures: RefCell::new(vec![0; statements]),
+            flights: vec![Cell::default(); connections].into_boxed_slice(),
+        })
+    }
+
+    // For sessions.
+
+    /// Appends a command to what will be sent; returns the first packet number of its answer.
+    #[inline]
+    pub(crate) fn encode(&self, command: Command<'_>) -> u8 {
+        command.encode(&mut self.outgoing.borrow_mut())
+    }
+
+    /// Names the answer that the task being polled waits for.
+    #[inline]
+    pub(crate) fn expect(&self, expect: Expect, sequence: u8) {
+        self.expected.set(Some((expect, sequence)));
+    }
+
+    #[inline]
+    pub(crate) fn take_reply(&self) -> Option<Reply> {
+        self.reply.take()
+    }
+
+    #[inline]
+    pub(crate) fn count(&self, outcome: &Outcome) {
+        self.recorder.borrow_mut().statement(outcome);
+    }
+
+    /// Whether the server knows the parameter types of `statement` on the connection whose bits
+    /// are `bound`; sets its bit, since they will be sent if not.
+    #[inline]
+    pub(crate) fn knows_types(
+        &self,
+        bound: &mut [u64],
+        statement: usize,
+        signature: Option<u64>,
+    ) -> bool {
+        let mut signatures = self.signatures.borrow_mut();
+        let (Some(word), Some(usual)) =
+            (bound.get_mut(statement / 64), signatures.get_mut(statement))
+        else {
+            return false;
+        };
+        let bit = 1 << (statement % 64);
+        if *usual == 0 {
+            *usual = signature.unwrap_or(0);
+        }
+        if signature != Some(*usual) {
+            // Unusual types: send them, and remember that the usual ones must be sent again.
+            *word &= !bit;
+            return false;
+        }
+        let known = *word & bit != 0;
+        *word |= bit;
+        known
+    }
+
+    // For the tasks' own loop.
+
+    #[inline]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns.get()
+    }
+
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    #[inline]
+    pub(crate) fn record<T>(&self, record: impl FnOnce(&mut Recorder) -> T) -> T {
+        record(&mut self.recorder.borrow_mut())
+    }
+
+    /// Notes what the connection `token` is in the middle of.
+    #[inline]
+    pub(crate) fn fly(&self, token: usize, flight: Flight) {
+        self.flights[token].set(flight);
+    }
+
+    // For the thread's loop.
+
+    /// What the connection `token` is in the middle of.
+    pub(crate) fn flight(&self, token: usize) -> Flight {
+        self.flights[token].get()
+    }
+
+    /// Ages of all transactions in flight.
+    pub(crate) fn ages(&self, now_ns: u64) -> Vec<Age> {
+        self.flights.iter().filter_map(|flight| flight.get().age(now_ns)).collect()
+    }
+
+    #[inline]
+    pub(crate) fn set_now(&self, now_ns: u64) {
+        self.now_ns.set(now_ns);
+    }
+
+    pub(crate) fn end(&self) {
+        self.over.set(true);
+    }
+
+    #[inline]
+    pub(crate) fn put_reply(&self, reply: Reply) {
+        self.reply.set(Some(reply));
+    }
+
+    #[inline]
+    pub(crate) fn take_expected(&self) -> Option<(Expect, u8)> {
+        self.expected.take()
+    }
+
+    /// Gives what is to be sent to `send` and forgets it.
+    #[inline]
+    pub(crate) fn flush<E>(&self, send: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let mut outgoing = self.outgoing.borrow_mut();
+        if outgoing.is_empty() {
+            return Ok(());
+        }
+        let sent = send(&outgoing);
+        outgoing.clear();
+        sent
+    }
+
+    /// Takes what was recorded and goes on with `empty`.
+    pub(crate) fn cut(&self, empty: Box<Recorded>) -> Box<Recorded> {
+        self.recorder.borrow_mut().cut(empty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use wire::{Param, types_signature};
+
+    use super::*;
+
+    #[test]
+    fn types_are_sent_once_per_connection_and_when_they_change() {
+        let lane = Lane::new(70, 2).unwrap();
+        let (mut one, mut two) = ([0; 2], [0; 2]);
+        let ints = types_signature(&[Param::Int(1)]);
+        let texts = types_signature(&[Param::Bytes(b"a")]);
+        let knows = |bound: &mut [u64; 2], sig| lane.knows_types(bound, 69, sig);
+        assert!(!knows(&mut one, ints));
+        assert!(knows(&mut one, ints));
+        assert!(!knows(&mut two, ints));
+        assert!(!knows(&mut one, texts), "other types than before");
+        assert!(!knows(&mut one, texts), "unusual types are always sent");
+        assert!(!knows(&mut one, ints), "the server has the unusual ones now");
+        assert!(knows(&mut one, ints));
+        assert!(knows(&mut two, ints));
+        assert!(!knows(&mut two, None), "too many to be summed up");
+        assert!(!knows(&mut two, ints));
+        assert!(!lane.knows_types(&mut one, 70, ints), "no such statement");
+    }
+}

@@ -1,0 +1,42 @@
+//! Drives connections: reactors, schedule, sessions, recorder.
+//!
+//! Called by the worker process through `workload`, which says what a transaction is. Knows no
+//! workload by name. The way of one statement: a [`Workload`]'s `async fn` asks its [`Session`],
+//! which encodes the command into the thread's one buffer; the thread's loop (`thread`) hands it to
+//! its reactor, feeds what comes back to the connection's decoder and polls the task again. Per
+//! statement nothing is allocated, locked or formatted. Once a second each thread sends what it has
+//! counted to the `coordinator`, which adds up and tells.
+
+mod address;
+mod authenticate;
+mod clock;
+mod connect;
+mod coordinator;
+mod cpu;
+mod descriptors;
+mod drive;
+mod epoll;
+mod error;
+mod flight;
+mod histogram;
+mod lane;
+mod live;
+mod peak;
+mod reactor;
+mod recorder;
+mod report;
+mod rng;
+mod schedule;
+mod session;
+mod spec;
+mod thread;
+mod workload;
+
+pub use drive::drive;
+pub use error::DriveError;
+pub use histogram::{decode_base64, encode_base64};
+pub use report::{DriveEvent, DriveReport, LatencyMs, Second, ThreadUse};
+pub use rng::Rng;
+pub use session::{Answer, Outcome, Session};
+pub use spec::{Address, DriveSpec, Target};
+pub use workload::{TransactionError, Workload};

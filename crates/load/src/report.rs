@@ -1,0 +1,147 @@
+//! What a drive tells: a line a second, and the whole at its end.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Told while driving.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriveEvent {
+    /// All connections stand and have prepared their statements.
+    Connected {
+        /// Connections.
+        connections: u32,
+        /// Threads chosen.
+        threads: u32,
+        /// CPUs the threads are pinned to; empty when not pinned.
+        pinned: Vec<usize>,
+        /// `epoll`.
+        reactor: String,
+        /// Milliseconds from the first connect to the last prepared statement.
+        took_ms: f64,
+        /// CLOCK_MONOTONIC nanoseconds at which the first transaction starts.
+        start_monotonic_ns: u64,
+    },
+    /// One second of the drive.
+    Second(Second),
+}
+
+/// One second, all threads together; also those of the warm-up. Two may share an `at_s` where the
+/// end of the warm-up cuts a second in two; `end_s` tells them apart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// End of the second, in whole seconds since the first transaction started (1, 2, 3 ...),
+    /// rounded up; for people.
+    pub at_s: u32,
+    /// End of the interval in seconds since the first transaction started, exact; for time axes.
+    #[serde(default)]
+    pub end_s: f64,
+    /// Length of this interval in seconds (the last may be shorter than 1).
+    pub length_s: f64,
+    /// It lies in the measured window.
+    pub measured: bool,
+    /// Connections at work.
+    pub connections: u32,
+    /// Committed transactions.
+    pub transactions: u64,
+    /// Statements that returned rows.
+    pub reads: u64,
+    /// Statements that changed rows.
+    pub writes: u64,
+    /// Other statements.
+    pub other: u64,
+    /// Errors by code.
+    pub errors: BTreeMap<String, u64>,
+    /// Attempts repeated after a deadlock or lock timeout.
+    pub retries: u64,
+    /// Response times of transactions that ended in this second.
+    pub response: LatencyMs,
+    /// CPU used by each generator thread.
+    pub threads: Vec<ThreadUse>,
+}
+
+/// Milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyMs {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// CPU seconds that one generator thread used, and was kept waiting for, in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadUse {
+    /// In user space.
+    pub user_s: f64,
+    /// In the kernel.
+    pub sys_s: f64,
+    /// Seconds in which it was runnable but not running; 0 where the kernel does not tell.
+    #[serde(default)]
+    pub wait_s: f64,
+}
+
+/// The measured window as a whole.
+///
+/// Latencies are those of the transactions that were committed in the window, and those of the
+/// `stalled_at_end` that were not but had already lasted longer than every committed one: these are
+/// recorded with their age at the window's end, which is what they took at least. Without them a
+/// server that stops answering before the end would look as fast as it was before. Other
+/// transactions in flight at the end, whose ages say nothing new, are left out of the latencies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriveReport {
+    /// Length of the measured window in seconds.
+    pub measured_s: f64,
+    /// CLOCK_MONOTONIC nanoseconds at which the measured window began.
+    pub measure_start_monotonic_ns: u64,
+    /// Committed transactions.
+    pub transactions: u64,
+    /// Statements that returned rows.
+    pub reads: u64,
+    /// Statements that changed rows.
+    pub writes: u64,
+    /// Other statements.
+    pub other: u64,
+    /// Errors by code.
+    pub errors: BTreeMap<String, u64>,
+    /// Attempts repeated after a deadlock or lock timeout.
+    pub retries: u64,
+    /// From the intended start.
+    pub response: LatencyMs,
+    /// From the actual start; the same in a closed loop.
+    pub service: LatencyMs,
+    /// HdrHistogram V2 encoding of response times in nanoseconds, base64.
+    pub response_hdr_base64: String,
+    /// HdrHistogram V2 encoding of service times in nanoseconds, base64.
+    pub service_hdr_base64: String,
+    /// User-space CPU seconds of all generator threads.
+    pub user_s: f64,
+    /// System CPU seconds of all generator threads.
+    pub sys_s: f64,
+    /// Generator threads.
+    pub threads: u32,
+    /// Largest share of a second that one thread was on CPU, 0 to 1. Intervals of half a second or
+    /// less do not count; if the window has no longer one, its mean.
+    pub peak_thread_share: f64,
+    /// Largest share of a second that one thread was runnable but not running, because others used
+    /// its CPU, 0 to 1; over the same intervals. 0 where the kernel does not tell.
+    #[serde(default)]
+    pub peak_thread_wait: f64,
+    /// Transactions that had begun but not ended when the window ended.
+    #[serde(default)]
+    pub in_flight_at_end: u64,
+    /// Age of the oldest of them at the window's end, from its intended start, milliseconds.
+    #[serde(default)]
+    pub oldest_in_flight_ms: f64,
+    /// Those of them that were older than the longest response time of the window; they are in the
+    /// latencies with their age, and not in `transactions`.
+    #[serde(default)]
+    pub stalled_at_end: u64,
+}

@@ -1,0 +1,143 @@
+//! Tests that the reference and serde accept the same keys, words and defaults.
+//!
+//! The reference stands beside the types and could drift from them. serde's own refusals list what
+//! it would have accepted, so they are asked.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::quantity::Millis;
+use crate::reference::{DESIGN, Key, Kind, PUBLISHED, QUESTION, SETUP, STUDY};
+use crate::setup::Setup;
+
+/// A setup with `value` at a dotted path and a workload in any case.
+fn setup_with(path: &[&str], value: Value) -> Result<Setup, String> {
+    let nested = path.iter().rev().fold(value, |inner, key| json!({ *key: inner }));
+    let mut tree = json!({ "workload": { "oltp_read_only": {} } });
+    for (key, value) in nested.as_object().unwrap() {
+        tree[key] = value.clone();
+    }
+    serde_json::from_value(tree).map_err(|error| error.to_string())
+}
+
+/// The names in "unknown field `x`, expected one of `a`, `b`", without the first.
+fn expected_names(error: &str) -> BTreeSet<String> {
+    error.split('`').skip(1).step_by(2).skip(1).map(str::to_owned).collect()
+}
+
+fn names(keys: &[Key]) -> BTreeSet<String> {
+    keys.iter().map(|key| key.name.to_owned()).collect()
+}
+
+fn compare(keys: &'static [Key], path: &mut Vec<&'static str>, compared: &mut usize) {
+    let mut with_unknown = path.clone();
+    with_unknown.push("no_such_key");
+    let refusal = setup_with(&with_unknown, json!({})).unwrap_err();
+    assert!(refusal.contains("no_such_key"), "{path:?}: {refusal}");
+    assert_eq!(expected_names(&refusal), names(keys), "{path:?}: {refusal}");
+    for key in keys {
+        *compared += 1;
+        path.push(key.name);
+        match &key.kind {
+            Kind::Table(inner) | Kind::Choice(inner) => compare(inner, path, compared),
+            Kind::Word(words) => {
+                let refusal = setup_with(path, json!("no_such_word")).unwrap_err();
+                let words: BTreeSet<String> = words.iter().map(|w| (*w).to_owned()).collect();
+                assert_eq!(expected_names(&refusal), words, "{path:?}: {refusal}");
+            }
+            Kind::Integer(min, max) => {
+                assert!(setup_with(path, json!(min)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!(max)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!("8")).is_err(), "{path:?}");
+            }
+            Kind::Duration(min, max) => {
+                assert!(setup_with(path, json!(min)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!(max)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!(8)).is_err(), "{path:?}");
+            }
+            Kind::Text => assert!(setup_with(path, json!("x")).is_ok(), "{path:?}"),
+            Kind::Variables => {
+                let values = json!({ "a": "x", "b": 1, "c": true, "d": 0.5 });
+                assert!(setup_with(path, values).is_ok());
+                assert!(setup_with(path, json!({ "a": [] })).is_err());
+            }
+            other => panic!("{path:?}: {other:?} has no place in a setup"),
+        }
+        path.pop();
+    }
+}
+
+#[test]
+fn serde_accepts_the_keys_of_the_reference_and_no_others() {
+    let refusal = serde_json::from_value::<Setup>(json!({ "no_such_key": 1 })).unwrap_err();
+    assert_eq!(expected_names(&refusal.to_string()), names(SETUP));
+    let mut compared = 0;
+    for key in SETUP {
+        match key.kind {
+            Kind::Table(keys) | Kind::Choice(keys) => {
+                compare(keys, &mut vec![key.name], &mut compared);
+            }
+            _ => panic!("{} is no table", key.name),
+        }
+    }
+    assert_eq!(compared, 2 + 1 + 4 * 5 + 5);
+}
+
+#[test]
+fn documented_defaults_are_the_defaults() {
+    let mut compared = 0;
+    let setup = setup_with(&["placement", "host"], json!({})).unwrap();
+    let defaults = serde_json::to_value(setup).unwrap();
+    for key in SETUP {
+        let inner = match key.kind {
+            Kind::Table(inner) => vec![(inner, &defaults[key.name])],
+            Kind::Choice(variants) => variants
+                .iter()
+                .filter_map(|variant| match variant.kind {
+                    Kind::Table(inner) => Some((inner, &defaults[key.name][variant.name])),
+                    _ => None,
+                })
+                .filter(|(_, value)| value.is_object())
+                .collect(),
+            _ => Vec::new(),
+        };
+        for (keys, values) in inner {
+            for key in keys {
+                let text = key.default.unwrap().trim_matches('`');
+                let value = &values[key.name];
+                match key.kind {
+                    Kind::Integer(..) if value.is_null() => continue,
+                    Kind::Integer(..) => assert_eq!(text, value.to_string(), "{}", key.name),
+                    Kind::Duration(..) => {
+                        let value: Millis = value.as_str().unwrap().parse().unwrap();
+                        assert_eq!(text.parse(), Ok(value), "{}", key.name);
+                    }
+                    Kind::Variables => assert_eq!(value, &json!({})),
+                    _ => assert_eq!(text, value.as_str().unwrap(), "{}", key.name),
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 2 + 4 + 4);
+}
+
+#[test]
+fn a_question_has_every_design_key_and_every_meaning_is_told() {
+    assert!(DESIGN.iter().all(|key| QUESTION.contains(key)));
+    for keys in [STUDY, DESIGN, QUESTION, PUBLISHED] {
+        for key in keys {
+            assert!(!key.meaning.is_empty() && !key.meaning.ends_with('.'), "{}", key.name);
+        }
+        assert_eq!(names(keys).len(), keys.len());
+    }
+}
+
+#[test]
+fn a_figure_has_the_keys_of_the_reference() {
+    let refusal = serde_json::from_value::<crate::Published>(json!({ "no_such_key": 1 }));
+    assert_eq!(expected_names(&refusal.unwrap_err().to_string()), names(PUBLISHED));
+}

@@ -1,0 +1,37 @@
+//! The study file: what a person asks, as a tree, and the seeded plan that answers it.
+//!
+//! A study is a baseline [`Setup`] and one or more [`Question`]s, each of which names one *path* in
+//! the setup tree and the values (levels) that the path takes. [`Study::parse`] reads and validates
+//! the file, [`Study::plan`] turns it into cells and a seeded order. Called by the conductor and by
+//! `ceteris plan`. Never touches the system: no file, no process, no clock.
+
+#[cfg(test)]
+mod agreement;
+mod cells;
+mod check;
+mod design;
+mod error;
+mod page;
+mod path;
+mod plan;
+mod published;
+mod quantity;
+mod question;
+mod random;
+mod reference;
+mod setup;
+mod source;
+mod study;
+mod suggest;
+mod tree;
+pub mod variables;
+
+pub use error::StudyError;
+pub use page::reference_markdown;
+pub use plan::{Cell, Estimate, Plan, PlannedQuestion};
+pub use quantity::{Millis, Percent};
+pub use setup::{
+    ConfigValue, Connect, Distribution, HostPlacement, Load, Oltp, Placement, Server, Setup,
+    Workload,
+};
+pub use study::{Factor, Level, Published, Question, Study, SweepAxis};

@@ -1,0 +1,96 @@
+//! Administrative connections, and work spread over several of them.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use load::{Address, Target};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+
+use super::{DATABASE, LoadError};
+
+/// Bytes of a statement that an error shows.
+const SHOWN_BYTES: usize = 120;
+
+pub(super) fn database(target: &Target) -> &str {
+    if target.database.is_empty() { DATABASE } else { &target.database }
+}
+
+/// A connection with the tables' database as its default.
+pub(super) fn connect(target: &Target) -> Result<Conn, LoadError> {
+    open(target, Some(database(target)))
+}
+
+fn open(target: &Target, database: Option<&str>) -> Result<Conn, LoadError> {
+    let opts = OptsBuilder::new()
+        .user(Some(&target.user))
+        .pass(Some(&target.password).filter(|password| !password.is_empty()))
+        .db_name(database)
+        .prefer_socket(false);
+    let opts = match &target.address {
+        Address::Socket(path) => opts.socket(Some(path.to_string_lossy())),
+        Address::Tcp(host, port) => opts.ip_or_hostname(Some(host)).tcp_port(*port),
+    };
+    Conn::new(opts).map_err(|source| LoadError::Connect {
+        address: target.address.to_string(),
+        source: Box::new(source),
+    })
+}
+
+/// Creates the database; one that holds tables is refused.
+pub(super) fn create_database(target: &Target) -> Result<(), LoadError> {
+    let mut connection = open(target, None)?;
+    let database = database(target);
+    let text = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?";
+    let tables: Option<u64> = connection.exec_first(text, (database,)).map_err(|source| {
+        LoadError::Statement { statement: text.into(), source: Box::new(source) }
+    })?;
+    match tables {
+        Some(tables) if tables > 0 => Err(LoadError::Occupied {
+            address: target.address.to_string(),
+            database: database.to_owned(),
+            tables,
+        }),
+        _ => {
+            let name = database.replace('`', "``");
+            run(&mut connection, &format!("CREATE DATABASE IF NOT EXISTS `{name}`"))
+        }
+    }
+}
+
+/// Runs a statement whose result does not matter.
+pub(super) fn run(connection: &mut Conn, statement: &str) -> Result<(), LoadError> {
+    connection.query_drop(statement).map_err(|source| LoadError::Statement {
+        statement: statement.chars().take(SHOWN_BYTES).collect(),
+        source: Box::new(source),
+    })
+}
+
+/// Does `work` on every job, `threads` connections at once. The first error ends all.
+pub(super) fn in_parallel<J: Sync>(
+    target: &Target,
+    jobs: &[J],
+    threads: u32,
+    work: impl Fn(&mut Conn, &J) -> Result<(), LoadError> + Sync,
+) -> Result<(), LoadError> {
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let one = || {
+        let mut connection = connect(target)?;
+        while !failed.load(Ordering::Relaxed)
+            && let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
+        {
+            work(&mut connection, job)?;
+        }
+        Ok(())
+    };
+    let threads = usize::try_from(threads).unwrap_or(usize::MAX).min(jobs.len());
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(|| one().inspect_err(|_| failed.store(true, Ordering::Relaxed))))
+            .collect();
+        let results = handles.into_iter().map(|handle| handle.join());
+        // All are joined before the first error is returned.
+        let results: Vec<_> =
+            results.map(|result| result.unwrap_or(Err(LoadError::Internal))).collect();
+        results.into_iter().collect()
+    })
+}

@@ -1,0 +1,59 @@
+//! Does the server hold what was sent?
+
+use std::sync::Mutex;
+
+use load::Target;
+use mysql::prelude::Queryable;
+
+use super::fill::Sent;
+use super::{Chunk, DataFacts, LoadError, server};
+
+/// Counts and checksums every table, in pieces, and compares.
+pub(super) fn verify(
+    target: &Target,
+    chunks: &[Chunk],
+    sent: &[Sent],
+    threads: u32,
+) -> Result<DataFacts, LoadError> {
+    let found: Vec<Mutex<(u64, u64)>> = sent.iter().map(|_| Mutex::default()).collect();
+    server::in_parallel(target, chunks, threads, |connection, chunk| {
+        // The ends of a table are left open, so that rows which should not be there are found.
+        let table = chunk.table;
+        let from = if chunk.ids.start == 1 { i64::from(i32::MIN) } else { chunk.ids.start as i64 };
+        let last = !chunks.iter().any(|c| c.table == table && c.ids.start == chunk.ids.end);
+        let to = if last { i64::from(i32::MAX) } else { chunk.ids.end as i64 - 1 };
+        let statement = format!(
+            "SELECT COUNT(*), CAST(COALESCE(SUM(CRC32(CONCAT_WS('#', id, k, c, pad))), 0) AS \
+             UNSIGNED) FROM sbtest{table} WHERE id BETWEEN {from} AND {to}"
+        );
+        let row: Option<(u64, u64)> = connection
+            .query_first(&statement)
+            .map_err(|source| LoadError::Statement { statement, source: Box::new(source) })?;
+        let (rows, checksum) = row.unwrap_or_default();
+        let mut sum = match found[table as usize - 1].lock() {
+            Ok(sum) => sum,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        sum.0 += rows;
+        sum.1 = sum.1.wrapping_add(checksum);
+        Ok(())
+    })?;
+    let mut facts = DataFacts::new();
+    for ((table, sent), found) in (1..).zip(sent).zip(found) {
+        let (found_rows, found_checksum) = found.into_inner().unwrap_or_default();
+        let (sent_rows, sent_checksum) = (sent.rows(), sent.checksum());
+        let table = format!("sbtest{table}");
+        if (found_rows, found_checksum) != (sent_rows, sent_checksum) {
+            return Err(LoadError::Mismatch {
+                table,
+                found_rows,
+                found_checksum,
+                sent_rows,
+                sent_checksum,
+            });
+        }
+        facts.insert(format!("{table}.rows"), found_rows.to_string());
+        facts.insert(format!("{table}.checksum"), found_checksum.to_string());
+    }
+    Ok(facts)
+}

@@ -1,0 +1,13 @@
+//! What is driven: schema, data, transactions and checks.
+//!
+//! Called by the worker process. Knows what a transaction is and nothing of when it runs. A
+//! workload is a file under its family that reads like its specification; rows and draws are
+//! functions of a seed, so that the same study makes the same bytes and the same requests.
+
+mod data;
+mod digits;
+mod distribution;
+mod oltp;
+
+pub use data::{DATABASE, DataFacts, LoadError, LoadProgress, describe_data, load_data};
+pub use oltp::{drive, statement_count};

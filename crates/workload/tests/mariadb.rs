@@ -1,0 +1,375 @@
+//! Load and drive against a real server, which the tests start themselves.
+//!
+//! Needs an installed MariaDB (`mariadbd`, `mariadb-install-db`), for one test also `sysbench`;
+//! where they are missing the tests say so on standard error and pass.
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use ceteris_workload::{DATABASE, LoadError, LoadProgress, drive, load_data};
+use load::{Address, DriveError, DriveEvent, DriveReport, DriveSpec, Target};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+use study::{Distribution, Oltp, Workload};
+
+const PASSWORD: &str = "p4ss-w0rd";
+
+/// A private server; stopped and removed when dropped.
+struct Server {
+    process: Child,
+    dir: tempfile::TempDir,
+    port: u16,
+}
+
+impl Server {
+    /// `None`, loudly, where there is no MariaDB.
+    fn start(test: &str) -> Option<Server> {
+        let Some(program) = find("mariadbd") else {
+            eprintln!("SKIPPED {test}: no mariadbd on this machine (Debian: mariadb-server)");
+            return None;
+        };
+        let Some(install) = find("mariadb-install-db") else {
+            eprintln!("SKIPPED {test}: no mariadb-install-db on this machine");
+            return None;
+        };
+        let dir = tempfile::Builder::new().prefix("cw").tempdir_in("/tmp").unwrap();
+        let data = dir.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        if rustix::process::geteuid().is_root() {
+            for path in [dir.path(), &data] {
+                let status = Command::new("chown").arg("mysql:").arg(path).status().unwrap();
+                assert!(status.success(), "chown to the user mysql");
+            }
+        }
+        let socket_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = socket_port.local_addr().unwrap().port();
+        let mut install = unprivileged(&install, &dir);
+        install.args([
+            "--no-defaults",
+            "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+        ]);
+        install.arg(format!("--datadir={}", data.display()));
+        let output = install.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        drop(socket_port);
+        let mut start = unprivileged(&program, &dir);
+        start.args(["--no-defaults", "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=128M"]);
+        start.args(["--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=64M"]);
+        start.arg(format!("--datadir={}", data.display()));
+        start.arg(format!("--socket={}", dir.path().join("s").display()));
+        start.arg(format!("--pid-file={}", dir.path().join("pid").display()));
+        start.arg(format!("--log-error={}", dir.path().join("log").display()));
+        start.arg(format!("--port={port}"));
+        let process = start.spawn().unwrap();
+        let mut server = Server { process, dir, port };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while server.admin().is_err() {
+            if let Some(status) = server.process.try_wait().unwrap() {
+                let log = std::fs::read_to_string(server.dir.path().join("log"));
+                panic!("mariadbd ended with {status}: {}", log.unwrap_or_default());
+            }
+            assert!(Instant::now() < deadline, "mariadbd does not answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let mut admin = server.admin().unwrap();
+        for statement in [
+            format!("CREATE USER tester@localhost IDENTIFIED BY '{PASSWORD}'"),
+            "GRANT ALL ON *.* TO tester@localhost".to_owned(),
+            "CREATE USER empty@localhost".to_owned(),
+            "GRANT ALL ON *.* TO empty@localhost".to_owned(),
+        ] {
+            admin.query_drop(statement).unwrap();
+        }
+        Some(server)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("s")
+    }
+
+    fn admin(&self) -> Result<Conn, mysql::Error> {
+        let opts = OptsBuilder::new().user(Some("root")).prefer_socket(false);
+        Conn::new(opts.socket(Some(self.socket().to_string_lossy())))
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            address: Address::Socket(self.socket()),
+            user: "tester".into(),
+            password: PASSWORD.into(),
+            database: DATABASE.into(),
+        }
+    }
+
+    fn spec(&self, connections: u32) -> DriveSpec {
+        DriveSpec {
+            targets: vec![self.target()],
+            connections,
+            threads: Some(2),
+            pin: Some(vec![]),
+            warmup: Duration::from_millis(500),
+            measure: Duration::from_secs(2),
+            seed: 1,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/usr/local/sbin".into()])
+        .map(|dir| dir.join(program))
+        .find(|path| path.is_file())
+}
+
+/// A command that runs as the user `mysql` if we are root, quietly.
+fn unprivileged(program: &Path, dir: &tempfile::TempDir) -> Command {
+    let mut command = Command::new(program);
+    if rustix::process::geteuid().is_root() {
+        let id = |flag: &str| -> u32 {
+            let output = Command::new("id").args([flag, "mysql"]).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).trim().parse().expect("a user mysql")
+        };
+        command.gid(id("-g")).uid(id("-u"));
+    }
+    command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(Stdio::piped());
+    command
+}
+
+fn oltp() -> Oltp {
+    Oltp { tables: 3, rows: 30_000, ..Oltp::default() }
+}
+
+fn load(server: &Server) -> std::collections::BTreeMap<String, String> {
+    let mut told: Vec<LoadProgress> = Vec::new();
+    let workload = Workload::OltpReadWrite(oltp());
+    let facts =
+        load_data(&workload, &server.target(), 7, 2, &mut |progress| told.push(progress)).unwrap();
+    assert_eq!(told.first().map(|progress| progress.rows), Some(0));
+    assert_eq!(told.last(), Some(&LoadProgress { rows: 90_000, total: 90_000 }));
+    assert!(told.windows(2).all(|pair| pair[0].rows <= pair[1].rows));
+    facts
+}
+
+fn run(
+    workload: &Workload,
+    spec: &DriveSpec,
+) -> Result<(DriveReport, Vec<DriveEvent>), DriveError> {
+    let mut events = Vec::new();
+    let stop = AtomicBool::new(false);
+    drive(workload, spec, &stop, &mut |event| events.push(event)).map(|report| (report, events))
+}
+
+/// Statements in each transaction: reads, writes, others.
+fn check(name: &str, report: &DriveReport, connections: u64, expected: [u64; 3]) {
+    let n = report.transactions;
+    assert!(n > 0, "{name}: nothing was committed");
+    // A transaction may begin before the window and end within, or the other way round; a retried
+    // one has statements of its own and a ROLLBACK.
+    let slack = (connections + report.retries) * 20;
+    for (what, count, each) in [
+        ("reads", report.reads, expected[0]),
+        ("writes", report.writes, expected[1]),
+        ("other", report.other, expected[2]),
+    ] {
+        let difference = count.abs_diff(n * each);
+        assert!(
+            difference <= slack * each.min(1).max(report.retries.min(1)),
+            "{name}: {count} {what} in {n} transactions, {} retries",
+            report.retries
+        );
+    }
+    let errors: u64 = report.errors.values().sum();
+    assert_eq!(errors, report.retries, "{name}: {:?}", report.errors);
+}
+
+#[test]
+fn data_is_loaded_verified_and_driven() {
+    let Some(server) = Server::start("data_is_loaded_verified_and_driven") else { return };
+    let facts = load(&server);
+    assert_eq!(facts.len(), 6);
+    assert_eq!(facts["sbtest3.rows"], "30000");
+
+    let mut admin = server.admin().unwrap();
+    let row: (u64, u64, u64, u64, String) = admin
+        .query_first(
+            "SELECT COUNT(*), MIN(id), MAX(id), COUNT(DISTINCT LENGTH(c), LENGTH(pad)), \
+             CONCAT(MIN(k) >= 1, MAX(k) <= 30000) FROM sbtest.sbtest1 WHERE c REGEXP \
+             '^([0-9]{11}-){9}[0-9]{11}$' AND pad REGEXP '^([0-9]{11}-){4}[0-9]{11}$'",
+        )
+        .unwrap()
+        .unwrap();
+    assert_eq!(row, (30_000, 1, 30_000, 1, "11".to_owned()));
+    let (_, create): (String, String) =
+        admin.query_first("SHOW CREATE TABLE sbtest.sbtest2").unwrap().unwrap();
+    assert!(create.contains("KEY `k_2` (`k`)"), "{create}");
+
+    let again = load_data(&Workload::OltpReadWrite(oltp()), &server.target(), 7, 2, &mut |_| {});
+    assert!(matches!(again, Err(LoadError::Occupied { tables: 3, .. })), "{again:?}");
+
+    let connections = 8;
+    for (workload, expected) in [
+        (Workload::OltpPointSelect(oltp()), [1, 0, 0]),
+        (Workload::OltpReadOnly(oltp()), [14, 0, 2]),
+        (Workload::OltpWriteOnly(oltp()), [0, 4, 2]),
+        (Workload::OltpReadWrite(oltp()), [14, 4, 2]),
+    ] {
+        let (report, events) = run(&workload, &server.spec(connections)).unwrap();
+        check(workload.name(), &report, u64::from(connections), expected);
+        assert!(matches!(events[0], DriveEvent::Connected { connections: 8, threads: 2, .. }));
+        let measured: u64 = events
+            .iter()
+            .map(|event| match event {
+                DriveEvent::Second(second) if second.measured => second.transactions,
+                _ => 0,
+            })
+            .sum();
+        assert_eq!(measured, report.transactions);
+        assert!(report.user_s + report.sys_s > 0.0);
+        assert!(report.response.p50 > 0.0 && report.response.p50 <= report.response.max);
+        assert_eq!(report.response, report.service);
+    }
+    // Ranges of every distribution, and writes, left every row in its place.
+    for distribution in [Distribution::Special, Distribution::Gaussian, Distribution::Pareto] {
+        let workload = Workload::OltpWriteOnly(Oltp { distribution, ..oltp() });
+        let spec = DriveSpec { measure: Duration::from_millis(500), ..server.spec(connections) };
+        let (report, _) = run(&workload, &spec).unwrap();
+        check(&format!("{distribution:?}"), &report, u64::from(connections), [0, 4, 2]);
+    }
+    let rows: u64 = admin.query_first("SELECT COUNT(*) FROM sbtest.sbtest1").unwrap().unwrap();
+    assert_eq!(rows, 30_000);
+}
+
+#[test]
+fn deadlocks_are_retried_and_counted() {
+    let Some(server) = Server::start("deadlocks_are_retried_and_counted") else { return };
+    let few = Oltp { tables: 1, rows: 4, ..Oltp::default() };
+    let workload = Workload::OltpWriteOnly(few);
+    load_data(&workload, &server.target(), 7, 1, &mut |_| {}).unwrap();
+    let (report, _) = run(&workload, &server.spec(16)).unwrap();
+    assert!(report.errors.get("1213").is_some_and(|&count| count > 0), "{:?}", report.errors);
+    check("4 rows", &report, 16, [0, 4, 2]);
+    let mut admin = server.admin().unwrap();
+    let rows: u64 = admin.query_first("SELECT COUNT(*) FROM sbtest.sbtest1").unwrap().unwrap();
+    assert_eq!(rows, 4);
+}
+
+#[test]
+fn tampered_data_is_found() {
+    let Some(server) = Server::start("tampered_data_is_found") else { return };
+    let mut admin = server.admin().unwrap();
+    let workload = Workload::OltpReadOnly(Oltp { tables: 1, rows: 60_000, ..Oltp::default() });
+    // Another session changes a row while the load is on its way.
+    let mut tampered = false;
+    let result = load_data(&workload, &server.target(), 7, 2, &mut |progress| {
+        if progress.rows > 0 && !tampered {
+            let changed = admin.exec_drop("UPDATE sbtest.sbtest1 SET pad='x' LIMIT 1", ());
+            tampered = changed.is_ok() && admin.affected_rows() == 1;
+        }
+    });
+    assert!(tampered, "nothing was changed");
+    assert!(matches!(&result, Err(LoadError::Mismatch { found_rows: 60_000, .. })), "{result:?}");
+}
+
+#[test]
+fn every_way_to_log_in_works_or_says_why_not() {
+    let Some(server) = Server::start("every_way_to_log_in_works_or_says_why_not") else { return };
+    load(&server);
+    let workload = Workload::OltpPointSelect(oltp());
+    let brief = |target: Target| DriveSpec {
+        targets: vec![target],
+        measure: Duration::from_millis(200),
+        warmup: Duration::ZERO,
+        ..server.spec(2)
+    };
+    let tcp = Address::Tcp("127.0.0.1".into(), server.port);
+    for (user, password, address) in [
+        ("tester", PASSWORD, None),
+        ("tester", PASSWORD, Some(tcp.clone())),
+        ("empty", "", None),
+        ("empty", "", Some(tcp.clone())),
+    ] {
+        let mut target = server.target();
+        (target.user, target.password) = (user.into(), password.into());
+        target.address = address.unwrap_or(target.address);
+        let (report, _) = run(&workload, &brief(target)).unwrap();
+        assert!(report.transactions > 0, "{user}");
+    }
+    let wrong = Target { password: "not-the-secret".into(), ..server.target() };
+    let error = run(&workload, &brief(wrong)).unwrap_err();
+    assert!(matches!(&error, DriveError::Refused { source, .. } if source.code == 1045), "{error}");
+    assert!(!format!("{error:?}").contains("not-the-secret"));
+    assert!(error.hint().is_some());
+    let elsewhere = Target { database: "nowhere".into(), ..server.target() };
+    let error = run(&workload, &brief(elsewhere)).unwrap_err();
+    assert!(matches!(&error, DriveError::Refused { source, .. } if source.code == 1049), "{error}");
+    let more = Workload::OltpPointSelect(Oltp { tables: 4, ..oltp() });
+    let error = run(&more, &brief(server.target())).unwrap_err();
+    assert!(matches!(&error, DriveError::Prepare { source, .. } if source.code == 1146), "{error}");
+}
+
+#[test]
+fn a_server_that_dies_ends_the_drive() {
+    let Some(mut server) = Server::start("a_server_that_dies_ends_the_drive") else { return };
+    load(&server);
+    let spec = DriveSpec { measure: Duration::from_secs(600), ..server.spec(16) };
+    let mut seconds = 0;
+    let stop = AtomicBool::new(false);
+    let result = drive(&Workload::OltpReadWrite(oltp()), &spec, &stop, &mut |event| {
+        if matches!(event, DriveEvent::Second(_)) {
+            seconds += 1;
+            if seconds == 2 {
+                server.process.kill().unwrap();
+            }
+        }
+    });
+    let error = result.unwrap_err();
+    assert!(matches!(error, DriveError::Lost { .. }), "{error:?}");
+}
+
+#[test]
+fn sysbench_runs_on_our_tables() {
+    let Some(sysbench) = find("sysbench") else {
+        eprintln!("SKIPPED sysbench_runs_on_our_tables: no sysbench on this machine");
+        return;
+    };
+    let Some(server) = Server::start("sysbench_runs_on_our_tables") else { return };
+    load(&server);
+    let output = Command::new(sysbench)
+        .args(["oltp_read_write", "--tables=3", "--table-size=30000", "--threads=2", "--time=2"])
+        .arg(format!("--mysql-socket={}", server.socket().display()))
+        .args(["--mysql-user=empty", "--mysql-db=sbtest", "--rand-type=uniform", "run"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let figure = |label: &str| -> u64 {
+        let line = text.lines().find(|line| line.trim().starts_with(label)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let (transactions, retries) = (figure("transactions:"), {
+        let line = text.lines().find(|line| line.contains("ignored errors:")).unwrap();
+        line.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap()
+    });
+    assert!(transactions > 0);
+    if retries == 0 {
+        // Rows that were missing would show as `other`.
+        assert_eq!(
+            (figure("read:"), figure("write:"), figure("other:")),
+            (14 * transactions, 4 * transactions, 2 * transactions)
+        );
+    }
+}
