@@ -14,6 +14,7 @@ use wire::{Command, DecodeError, Decoder, Expect, NoRows, Reply, Step};
 use crate::authenticate::authenticate;
 use crate::error::DriveError;
 use crate::spec::{Address, Target};
+use crate::workload::Statement;
 
 /// A server that says nothing for so long while we connect is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,21 +35,21 @@ pub(crate) struct Connected {
 ///
 /// # Errors
 /// See [`DriveError`].
-pub(crate) fn connect(target: &Target, statements: &[String]) -> Result<Connected, DriveError> {
+pub(crate) fn connect(target: &Target, statements: &[Statement]) -> Result<Connected, DriveError> {
     let mut stream = PacketStream::open(&target.address)?;
     authenticate(&mut stream, target)?;
     let statements = prepare(&mut stream, statements)?;
     Ok(Connected { socket: stream.into_socket()?, statements })
 }
 
-fn prepare(stream: &mut PacketStream, statements: &[String]) -> Result<Vec<u32>, DriveError> {
+fn prepare(stream: &mut PacketStream, statements: &[Statement]) -> Result<Vec<u32>, DriveError> {
     let mut names = Vec::with_capacity(statements.len());
     let (mut out, mut buffer, mut decoder) = (Vec::new(), vec![0; 16 * 1024], Decoder::new());
     for together in statements.chunks(PREPARED_TOGETHER) {
         out.clear();
         let sequences: Vec<u8> = together
             .iter()
-            .map(|statement| Command::Prepare(statement.as_bytes()).encode(&mut out))
+            .map(|statement| Command::Prepare(statement.text.as_bytes()).encode(&mut out))
             .collect();
         stream.write_all(&out)?;
         let (mut filled, mut at) = (0, 0);
@@ -73,7 +74,7 @@ fn prepare(stream: &mut PacketStream, statements: &[String]) -> Result<Vec<u32>,
                 Reply::Err(source) => {
                     return Err(DriveError::Prepare {
                         address: stream.address.clone(),
-                        statement: statement.clone(),
+                        statement: statement.text.clone(),
                         source: *source,
                     });
                 }

@@ -313,24 +313,9 @@ mod tests {
     use crate::flight::Begun;
     use crate::recorder::Recorder;
     use crate::schedule::intervals;
-    use crate::spec::{Address, Target};
 
     fn spec(measure: Duration) -> DriveSpec {
-        let target = Target {
-            address: Address::Socket("/s".into()),
-            user: String::new(),
-            password: String::new(),
-            database: String::new(),
-        };
-        DriveSpec {
-            targets: vec![target],
-            connections: 3,
-            threads: Some(1),
-            pin: None,
-            warmup: Duration::ZERO,
-            measure,
-            seed: 1,
-        }
+        DriveSpec { connections: 3, threads: Some(1), measure, seed: 1, ..DriveSpec::default() }
     }
 
     fn coordinator<'a>(

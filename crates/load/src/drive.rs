@@ -16,7 +16,7 @@ use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::{Interval, intervals};
 use crate::spec::DriveSpec;
 use crate::thread::{Crew, Stops};
-use crate::workload::Workload;
+use crate::workload::{Statement, Workload};
 
 /// Drives `workload` as `spec` says and tells `on_event`; `stop` ends it early (an error then)
 /// within 100 ms, or within a connection's handshake.
@@ -105,7 +105,7 @@ fn drive_by<W: Workload, R: Reactor>(
 /// What one generator thread is told.
 struct Part<'a> {
     spec: &'a DriveSpec,
-    statements: &'a [String],
+    statements: &'a [Statement],
     schedule: &'a [Interval],
     thread: u32,
     threads: u32,

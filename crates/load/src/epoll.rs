@@ -16,7 +16,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::Timespec;
 
-use crate::reactor::{Event, Reactor};
+use crate::cpu::monotonic_ns;
+use crate::reactor::{Event, Reactor, Wait};
 
 const BUFFER_BYTES: usize = 64 * 1024;
 const EVENTS: usize = 512;
@@ -40,20 +41,20 @@ struct Socket {
 impl Reactor for Epoll {
     const NAME: &'static str = "epoll";
 
-    fn new(sockets: Vec<OwnedFd>) -> io::Result<Epoll> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        for (token, fd) in sockets.iter().enumerate() {
-            epoll::add(&epoll, fd, data(token), watched(false))?;
-        }
-        let sockets: Vec<Socket> =
-            sockets.into_iter().map(|fd| Socket { fd: Some(fd), unsent: Vec::new() }).collect();
+    fn new(connections: usize) -> io::Result<Epoll> {
         Ok(Epoll {
-            epoll,
-            ready: Vec::with_capacity(sockets.len().clamp(1, EVENTS)),
-            sockets,
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            ready: Vec::with_capacity(connections.clamp(1, EVENTS)),
+            sockets: (0..connections).map(|_| Socket { fd: None, unsent: Vec::new() }).collect(),
             at: 0,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
         })
+    }
+
+    fn add(&mut self, token: usize, socket: OwnedFd) -> io::Result<()> {
+        epoll::add(&self.epoll, &socket, data(token), watched(false))?;
+        self.sockets[token] = Socket { fd: Some(socket), unsent: Vec::new() };
+        Ok(())
     }
 
     #[inline]
@@ -71,9 +72,10 @@ impl Reactor for Epoll {
         Ok(())
     }
 
-    fn poll(&mut self, timeout: Duration) -> io::Result<()> {
+    fn wait(&mut self, wait: Wait) -> io::Result<()> {
         self.ready.clear();
         self.at = 0;
+        let timeout = Duration::from_nanos(wait.until_ns.saturating_sub(monotonic_ns()));
         let timeout = Timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
@@ -183,12 +185,15 @@ mod tests {
     fn pair() -> (Epoll, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        (Epoll::new(vec![ours.into()]).unwrap(), theirs)
+        let mut reactor = Epoll::new(1).unwrap();
+        reactor.add(0, ours.into()).unwrap();
+        (reactor, theirs)
     }
 
     /// Polls until something happens.
     fn drain(reactor: &mut Epoll, received: &mut Vec<u8>) -> bool {
-        reactor.poll(Duration::from_secs(10)).unwrap();
+        let until_ns = monotonic_ns() + 10_000_000_000;
+        reactor.wait(Wait { until_ns, company: 1, patience: Duration::ZERO }).unwrap();
         let mut closed = false;
         while let Some((token, event)) = reactor.next() {
             assert_eq!(token, 0);

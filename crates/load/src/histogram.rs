@@ -25,9 +25,12 @@ pub(crate) fn latency_ms(histogram: &Histogram<u64>) -> LatencyMs {
     let ms = |ns: u64| ns as f64 / 1e6;
     LatencyMs {
         mean: histogram.mean() / 1e6,
-        p50: ms(histogram.value_at_quantile(0.50)),
+        min: ms(if histogram.is_empty() { 0 } else { histogram.min() }),
+        p50: ms(histogram.value_at_quantile(0.5)),
+        p90: ms(histogram.value_at_quantile(0.9)),
         p95: ms(histogram.value_at_quantile(0.95)),
         p99: ms(histogram.value_at_quantile(0.99)),
+        p999: ms(histogram.value_at_quantile(0.999)),
         max: ms(histogram.max()),
     }
 }

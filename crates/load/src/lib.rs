@@ -35,8 +35,14 @@ mod workload;
 pub use drive::drive;
 pub use error::DriveError;
 pub use histogram::{decode_base64, encode_base64};
-pub use report::{DriveEvent, DriveReport, LatencyMs, Second, ThreadUse};
+pub use report::{
+    DriveEvent, DriveReport, Fairness, GeneratorReport, KindReport, LatencyMs, Second,
+    StatementReport, ThreadUse,
+};
 pub use rng::Rng;
 pub use session::{Answer, Outcome, Session};
-pub use spec::{Address, DriveSpec, Target};
-pub use workload::{TransactionError, Workload};
+pub use spec::{
+    Address, Arrivals, Batching, DriveSpec, Engine, OnLost, Pacing, RETRIED_ERRORS, ReactorChoice,
+    Scheduling, Stage, StatementProtocol, Target, Tls, TlsMode,
+};
+pub use workload::{Operation, Statement, TransactionError, Workload};

@@ -6,7 +6,7 @@ use crate::flight::{Begun, Flight};
 use crate::lane::Lane;
 use crate::rng::Rng;
 use crate::session::Session;
-use crate::workload::{TransactionError, Workload};
+use crate::workload::{Operation, TransactionError, Workload};
 
 /// Error code after which the server may have rolled back only the statement.
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
@@ -28,6 +28,7 @@ pub(crate) async fn live<W: Workload>(
     mut session: Session,
     workload: &W,
     identity: Identity,
+    retried: Rc<[u16]>,
 ) -> Result<(), TransactionError> {
     let Identity { token, seed, stream } = identity;
     let mut sequence = 0;
@@ -35,17 +36,18 @@ pub(crate) async fn live<W: Workload>(
         // Closed loop: a transaction is due when the one before has ended.
         let intended_ns = lane.now_ns();
         let begun = Begun { intended_ns, started_ns: intended_ns };
+        let kind = workload.kind(Operation { seed, connection: stream, sequence });
         let mut attempt = 0;
         loop {
             lane.record(|recorder| recorder.attempt());
             lane.fly(token, Flight::Attempt(begun));
             let rng = Rng::new(seed, stream, sequence, attempt);
-            let Err(error) = workload.transaction(&mut session, rng).await else {
+            let Err(error) = workload.transaction(&mut session, kind, rng).await else {
                 let ended_ns = lane.now_ns();
                 lane.record(|recorder| recorder.commit(begun, ended_ns));
                 break;
             };
-            let Some(code) = error.retried_code() else { return Err(error) };
+            let Some(code) = retried_code(&error, &retried) else { return Err(error) };
             lane.record(|recorder| recorder.retry(code));
             // The attempt is accounted for, also if the rollback is never answered.
             lane.fly(token, Flight::RollingBack(begun));
@@ -64,4 +66,12 @@ pub(crate) async fn live<W: Workload>(
     }
     lane.fly(token, Flight::Grounded);
     Ok(())
+}
+
+/// Code of an error after which the transaction is tried again.
+fn retried_code(error: &TransactionError, retried: &[u16]) -> Option<u16> {
+    match error {
+        TransactionError::Server(error) if retried.contains(&error.code) => Some(error.code),
+        _ => None,
+    }
 }

@@ -16,7 +16,7 @@ pub enum DriveEvent {
         threads: u32,
         /// CPUs the threads are pinned to; empty when not pinned.
         pinned: Vec<usize>,
-        /// `epoll`.
+        /// `epoll` or `io_uring`.
         reactor: String,
         /// Milliseconds from the first connect to the last prepared statement.
         took_ms: f64,
@@ -66,12 +66,21 @@ pub struct Second {
 pub struct LatencyMs {
     /// Arithmetic mean.
     pub mean: f64,
+    /// Smallest.
+    #[serde(default)]
+    pub min: f64,
     /// Median.
     pub p50: f64,
+    /// 90th percentile.
+    #[serde(default)]
+    pub p90: f64,
     /// 95th percentile.
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
+    /// 99.9th percentile.
+    #[serde(default)]
+    pub p999: f64,
     /// Largest.
     pub max: f64,
 }
@@ -144,4 +153,87 @@ pub struct DriveReport {
     /// latencies with their age, and not in `transactions`.
     #[serde(default)]
     pub stalled_at_end: u64,
+    /// Each kind of transaction, in the workload's order.
+    #[serde(default)]
+    pub kinds: Vec<KindReport>,
+    /// Each statement by its name, those of the protocol (`BEGIN` and so on) first.
+    #[serde(default)]
+    pub statements: Vec<StatementReport>,
+    /// How evenly the connections were served.
+    #[serde(default)]
+    pub fairness: Fairness,
+    /// Transactions that failed for good, because their connection was lost.
+    #[serde(default)]
+    pub failed: u64,
+    /// Connections that were made again.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// Open loop: transactions that were due in the window and had not started when it ended.
+    #[serde(default)]
+    pub never_started: u64,
+    /// Open loop: how much later than intended transactions started although a connection was
+    /// free, milliseconds; the generator's own fault.
+    #[serde(default)]
+    pub schedule_error: LatencyMs,
+    /// What the generator was.
+    #[serde(default)]
+    pub generator: GeneratorReport,
+}
+
+/// One kind of transaction in the measured window; latencies as in [`DriveReport`], without what
+/// was stalled at the end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindReport {
+    /// As the workload calls it.
+    pub name: String,
+    /// Committed.
+    pub transactions: u64,
+    /// Attempts repeated.
+    pub retries: u64,
+    /// From the intended start.
+    pub response: LatencyMs,
+    /// From the actual start.
+    pub service: LatencyMs,
+    /// HdrHistogram V2 encoding of response times in nanoseconds, base64.
+    pub response_hdr_base64: String,
+}
+
+/// One statement in the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StatementReport {
+    /// As the workload calls it.
+    pub name: String,
+    /// Answered without an error.
+    pub executions: u64,
+    /// Errors by code.
+    pub errors: BTreeMap<String, u64>,
+    /// From sending the statement to the end of its answer; two significant digits.
+    pub latency: LatencyMs,
+}
+
+/// Transactions that each connection committed in the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation over the connections.
+    pub stddev: f64,
+    /// Of the connection that had the fewest.
+    pub min: u64,
+    /// Of the connection that had the most.
+    pub max: u64,
+}
+
+/// What the generator was, and what it added to the times that it measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorReport {
+    /// `epoll` or `io_uring`.
+    pub reactor: String,
+    /// `normal` or `batch`, as the kernel granted it.
+    pub scheduling: String,
+    /// Most that an answer waited for company, milliseconds; the bound in force when it came.
+    pub batch_delay: LatencyMs,
+    /// Most that the instant ascribed to an answer lay before or behind the instant at which its
+    /// bytes were looked at, milliseconds.
+    pub clock_error: LatencyMs,
 }

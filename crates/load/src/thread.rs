@@ -22,13 +22,13 @@ use crate::error::DriveError;
 use crate::flight::{Age, Flight};
 use crate::lane::Lane;
 use crate::live::{Identity, live};
-use crate::reactor::{Event, Reactor};
+use crate::reactor::{Event, Reactor, Wait};
 use crate::recorder::Recorded;
 use crate::report::ThreadUse;
 use crate::schedule::Interval;
 use crate::session::Session;
 use crate::spec::{DriveSpec, Target};
-use crate::workload::{TransactionError, Workload};
+use crate::workload::{Statement, TransactionError, Workload};
 
 /// `stop` is looked at this often.
 const ATTENTION: Duration = Duration::from_millis(50);
@@ -89,7 +89,7 @@ impl<'a> Crew<'a> {
     /// Connects every `threads`-th connection, beginning with `first`, one after the other.
     pub(crate) fn connect(
         spec: &'a DriveSpec,
-        statements: &[String],
+        statements: &[Statement],
         first: u32,
         threads: u32,
         stops: Stops<'a>,
@@ -114,20 +114,22 @@ impl<'a> Crew<'a> {
         let Crew { spec, stops, ordinals, connected } = self;
         let statements = connected.first().map_or(0, |connected| connected.statements.len());
         let lane = Rc::new(Lane::new(statements, ordinals.len())?);
-        let (mut sockets, mut tasks) = (Vec::new(), Vec::new());
+        let watch = |source| DriveError::System { what: "watch its connections", source };
+        let mut reactor = R::new(ordinals.len()).map_err(watch)?;
+        let mut tasks = Vec::new();
         let mut usual: Rc<[u32]> = Rc::new([]);
+        let retried: Rc<[u16]> = spec.retried_errors[..].into();
         for (token, (connected, &ordinal)) in connected.into_iter().zip(&ordinals).enumerate() {
             if usual[..] != connected.statements {
                 usual = connected.statements.into();
             }
             let session = Session::new(Rc::clone(&lane), Rc::clone(&usual));
             let identity = Identity { token, seed: spec.seed, stream: u64::from(ordinal) };
-            tasks.push(Some(Box::pin(live(Rc::clone(&lane), session, workload, identity))));
-            sockets.push(connected.socket);
+            let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&retried));
+            tasks.push(Some(Box::pin(task)));
+            reactor.add(token, connected.socket).map_err(watch)?;
         }
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
-        let reactor = R::new(sockets)
-            .map_err(|source| DriveError::System { what: "watch its connections", source })?;
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
         let mut crew = Running { spec, ordinals, lane, reactor, decoders, tasks, running, clock };
@@ -193,9 +195,9 @@ where
                 None if self.running == 0 || now_ns >= deadline_ns => break,
                 None => deadline_ns,
             };
-            let left = Duration::from_nanos(boundary_ns.saturating_sub(now_ns));
+            let until_ns = boundary_ns.min(now_ns + ATTENTION.as_nanos() as u64);
             self.reactor
-                .poll(left.min(ATTENTION))
+                .wait(Wait { until_ns, company: 1, patience: Duration::ZERO })
                 .map_err(|source| DriveError::System { what: "wait for answers", source })?;
             while self.turn(coordinator)? {}
         }
@@ -347,6 +349,10 @@ fn failed(spec: &DriveSpec, connection: u32, error: TransactionError) -> DriveEr
             address: target(spec, connection).address.clone(),
             source: *source,
         },
+        TransactionError::Lost => {
+            let source = io::Error::from(io::ErrorKind::ConnectionReset);
+            lost(spec, connection, source)
+        }
         TransactionError::Workload(reason) => DriveError::Workload(reason),
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ceteris_load::{
-    DriveError, DriveReport, DriveSpec, Rng, Session, TransactionError, Workload, drive,
+    DriveError, DriveReport, DriveSpec, Rng, Session, Statement, TransactionError, Workload, drive,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use scripted::{Act, Scripted};
@@ -17,11 +17,11 @@ use scripted::{Act, Scripted};
 struct One;
 
 impl Workload for One {
-    fn statements(&self) -> Vec<String> {
+    fn statements(&self) -> Vec<Statement> {
         Vec::new()
     }
 
-    async fn transaction(&self, s: &mut Session, _: Rng) -> Result<(), TransactionError> {
+    async fn transaction(&self, s: &mut Session, _: usize, _: Rng) -> Result<(), TransactionError> {
         s.query("SELECT 1").await.map(|_| ())
     }
 }
@@ -32,9 +32,9 @@ fn run(server: &Scripted) -> Result<DriveReport, DriveError> {
         connections: 200,
         threads: Some(2),
         pin: Some(Vec::new()),
-        warmup: Duration::ZERO,
         measure: Duration::from_millis(200),
         seed: 1,
+        ..DriveSpec::default()
     };
     drive(&One, &spec, &AtomicBool::new(false), &mut |_| {})
 }

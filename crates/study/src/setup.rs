@@ -3,13 +3,17 @@
 //! Every type here is deserialised from the study file, with unknown keys refused, and serialised
 //! into the plan and the result file. Later placements and workloads become variants here.
 
+mod load;
+mod workload;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::quantity::Millis;
+pub use load::{Connect, Load};
+pub use workload::{Distribution, Oltp, Workload};
 
 /// One condition, complete: what a cell of the plan runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,88 +117,6 @@ pub enum Placement {
 #[serde(deny_unknown_fields, default)]
 pub struct HostPlacement {}
 
-/// What is driven: schema, data and transactions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Workload {
-    /// sysbench 1.x `oltp_point_select`.
-    OltpPointSelect(Oltp),
-    /// sysbench 1.x `oltp_read_only`.
-    OltpReadOnly(Oltp),
-    /// sysbench 1.x `oltp_read_write`.
-    OltpReadWrite(Oltp),
-    /// sysbench 1.x `oltp_write_only`.
-    OltpWriteOnly(Oltp),
-}
-
-/// Knobs of the sysbench 1.x OLTP family, by their sysbench meanings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Oltp {
-    /// Number of tables `sbtest1..N`.
-    pub tables: u32,
-    /// Rows in each table.
-    pub rows: u64,
-    /// Rows that a range statement spans.
-    pub range_size: u32,
-    /// How row ids are drawn.
-    pub distribution: Distribution,
-}
-
-/// How row ids are drawn; formulas in `workload`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Distribution {
-    /// Every row alike.
-    #[default]
-    Uniform,
-    /// sysbench 1.0's default: most draws fall in the centre one percent.
-    Special,
-    /// Mean of twelve uniforms.
-    Gaussian,
-    /// 80/20, low ids hottest.
-    Pareto,
-}
-
-/// How the workload is driven.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Load {
-    /// Concurrent connections, each running transactions one after the other (closed loop).
-    pub connections: u32,
-    /// Time driven before measuring.
-    pub warmup: Millis,
-    /// Time measured.
-    pub measure: Millis,
-    /// Worker threads; `None` lets the worker choose and say what it chose.
-    pub threads: Option<u32>,
-    /// How connections reach the server.
-    pub connect: Connect,
-}
-
-/// How connections reach the server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Connect {
-    /// The instance's Unix socket.
-    #[default]
-    Socket,
-    /// TCP on loopback.
-    Tcp,
-}
-
-impl Workload {
-    /// The name as written in the study file, `oltp_read_write` and the like.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Workload::OltpPointSelect(_) => "oltp_point_select",
-            Workload::OltpReadOnly(_) => "oltp_read_only",
-            Workload::OltpReadWrite(_) => "oltp_read_write",
-            Workload::OltpWriteOnly(_) => "oltp_write_only",
-        }
-    }
-}
-
 impl Default for Server {
     fn default() -> Self {
         Server { package: "installed".to_owned(), config: BTreeMap::new() }
@@ -204,23 +126,5 @@ impl Default for Server {
 impl Default for Placement {
     fn default() -> Self {
         Placement::Host(HostPlacement::default())
-    }
-}
-
-impl Default for Oltp {
-    fn default() -> Self {
-        Oltp { tables: 1, rows: 10_000, range_size: 100, distribution: Distribution::Uniform }
-    }
-}
-
-impl Default for Load {
-    fn default() -> Self {
-        Load {
-            connections: 8,
-            warmup: Millis::from_secs(10),
-            measure: Millis::from_secs(60),
-            threads: None,
-            connect: Connect::Socket,
-        }
     }
 }

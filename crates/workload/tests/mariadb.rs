@@ -103,6 +103,7 @@ impl Server {
             user: "tester".into(),
             password: PASSWORD.into(),
             database: DATABASE.into(),
+            tls: Default::default(),
         }
     }
 
@@ -115,6 +116,7 @@ impl Server {
             warmup: Duration::from_millis(500),
             measure: Duration::from_secs(2),
             seed: 1,
+            ..DriveSpec::default()
         }
     }
 }

@@ -145,11 +145,11 @@ fn drive_request(
             targets: target.addresses(setup.load.connect).map_err(Broken::Refused)?,
             connections: setup.load.connections,
             threads: setup.load.threads,
-            pin: None,
             warmup: setup.load.warmup.duration(),
             measure: setup.load.measure.duration(),
             // All levels of a block get the same operations, each block others.
             seed: tools.seed.wrapping_add(u64::from(block)),
+            ..DriveSpec::default()
         },
     })
 }

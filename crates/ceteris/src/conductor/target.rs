@@ -149,6 +149,7 @@ fn address(endpoint: Endpoint, connect: Connect) -> Result<load::Target, Failure
         user: endpoint.user,
         password: endpoint.password,
         database: workload::DATABASE.to_owned(),
+        tls: load::Tls::default(),
     })
 }
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ceteris_load::{
-    DriveError, DriveEvent, DriveReport, DriveSpec, Rng, Second, Session, TransactionError,
-    Workload, drive,
+    DriveError, DriveEvent, DriveReport, DriveSpec, Rng, Second, Session, Statement,
+    TransactionError, Workload, drive,
 };
 use scripted::{Act, Scripted};
 use wire::Param;
@@ -20,6 +20,10 @@ const UPDATE: &str = "UPDATE c WHERE id=?";
 /// BEGIN, SELECT, UPDATE, COMMIT.
 const STATEMENTS: u64 = 4;
 
+fn statement(text: &str) -> Statement {
+    Statement { text: text.into(), name: text.into() }
+}
+
 /// A transaction of four statements that remembers what it drew.
 #[derive(Default)]
 struct Four {
@@ -28,11 +32,16 @@ struct Four {
 }
 
 impl Workload for Four {
-    fn statements(&self) -> Vec<String> {
-        vec![SELECT.into(), UPDATE.into()]
+    fn statements(&self) -> Vec<Statement> {
+        vec![statement(SELECT), statement(UPDATE)]
     }
 
-    async fn transaction(&self, s: &mut Session, mut rng: Rng) -> Result<(), TransactionError> {
+    async fn transaction(
+        &self,
+        s: &mut Session,
+        _: usize,
+        mut rng: Rng,
+    ) -> Result<(), TransactionError> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
         let value = rng.next_u64();
         self.drawn.lock().unwrap().insert(value);
@@ -53,10 +62,9 @@ fn spec(servers: &[&Scripted], connections: u32, measure_ms: u64) -> DriveSpec {
         targets: servers.iter().map(|server| server.target()).collect(),
         connections,
         threads: Some(2),
-        pin: None,
-        warmup: Duration::ZERO,
         measure: Duration::from_millis(measure_ms),
         seed: 5,
+        ..DriveSpec::default()
     }
 }
 
@@ -329,11 +337,11 @@ fn who_cannot_connect_says_why() {
 struct Wrong;
 
 impl Workload for Wrong {
-    fn statements(&self) -> Vec<String> {
-        vec![SELECT.into()]
+    fn statements(&self) -> Vec<Statement> {
+        vec![statement(SELECT)]
     }
 
-    async fn transaction(&self, s: &mut Session, _: Rng) -> Result<(), TransactionError> {
+    async fn transaction(&self, s: &mut Session, _: usize, _: Rng) -> Result<(), TransactionError> {
         s.execute(1, &[]).await.map(|_| ())
     }
 }

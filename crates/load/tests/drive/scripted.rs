@@ -93,6 +93,7 @@ impl Scripted {
             user: "somebody".into(),
             password: "something".into(),
             database: "somewhere".into(),
+            tls: Default::default(),
         }
     }
 

@@ -14,11 +14,16 @@ impl PointSelect {
 }
 
 impl Workload for PointSelect {
-    fn statements(&self) -> Vec<String> {
+    fn statements(&self) -> Vec<load::Statement> {
         self.0.statements()
     }
 
-    async fn transaction(&self, s: &mut Session, mut rng: Rng) -> Result<(), TransactionError> {
+    async fn transaction(
+        &self,
+        s: &mut Session,
+        _: usize,
+        mut rng: Rng,
+    ) -> Result<(), TransactionError> {
         self.0.points(s, &mut rng, 1).await
     }
 }

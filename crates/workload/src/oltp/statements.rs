@@ -32,6 +32,21 @@ pub(super) const WRITES: [Statement; 4] = [S::IndexUpdate, S::NonIndexUpdate, S:
 impl Statement {
     const COUNT: usize = READS.len() + WRITES.len();
 
+    /// As reports call it.
+    fn name(self) -> &'static str {
+        match self {
+            S::Point => "point",
+            S::SimpleRange => "simple range",
+            S::SumRange => "sum range",
+            S::OrderRange => "order range",
+            S::DistinctRange => "distinct range",
+            S::IndexUpdate => "index update",
+            S::NonIndexUpdate => "non-index update",
+            S::Delete => "delete",
+            S::Insert => "insert",
+        }
+    }
+
     fn text(self, table: u32) -> String {
         match self {
             S::Point => format!("SELECT c FROM sbtest{table} WHERE id=?"),
@@ -78,9 +93,15 @@ impl Blocks {
     }
 
     /// What a connection prepares.
-    pub(super) fn statements(&self) -> Vec<String> {
-        let of_each_table = |s: &Statement| (1..=self.tables).map(|table| s.text(table)).collect();
-        self.used.iter().flat_map(|s| -> Vec<String> { of_each_table(s) }).collect()
+    pub(super) fn statements(&self) -> Vec<load::Statement> {
+        let mut statements = Vec::new();
+        for &statement in &self.used {
+            statements.extend((1..=self.tables).map(|table| load::Statement {
+                text: statement.text(table),
+                name: statement.name().to_owned(),
+            }));
+        }
+        statements
     }
 
     /// Draws the table of a block, from 0.
@@ -163,8 +184,8 @@ mod tests {
         assert_eq!(texts.len(), 27);
         for statement in used {
             for table in 0..3 {
-                let text = &texts[blocks.number(statement, table as usize)];
-                assert_eq!(*text, statement.text(table + 1));
+                let found = &texts[blocks.number(statement, table as usize)];
+                assert_eq!(found.text, statement.text(table + 1));
             }
         }
     }

@@ -14,11 +14,16 @@ impl WriteOnly {
 }
 
 impl Workload for WriteOnly {
-    fn statements(&self) -> Vec<String> {
+    fn statements(&self) -> Vec<load::Statement> {
         self.0.statements()
     }
 
-    async fn transaction(&self, s: &mut Session, mut rng: Rng) -> Result<(), TransactionError> {
+    async fn transaction(
+        &self,
+        s: &mut Session,
+        _: usize,
+        mut rng: Rng,
+    ) -> Result<(), TransactionError> {
         s.begin().await?;
         self.0.index_update(s, &mut rng).await?;
         self.0.non_index_update(s, &mut rng).await?;
