@@ -7,6 +7,8 @@ mod cgroup;
 mod consequences;
 mod facts;
 mod fingerprint;
+#[cfg(test)]
+mod golden;
 mod library;
 mod machine;
 mod mounts;

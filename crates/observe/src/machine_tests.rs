@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::golden::Golden;
 
-fn golden(name: &str) -> Root {
-    Root::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name))
+fn golden(name: &str) -> Golden {
+    Golden::copy(name)
 }
 
 fn expect(found: &Fingerprint, wanted: &[(&str, &str)]) {

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::path::Path;
 
 use super::system::System;
 use super::*;
 use crate::facts::Root;
+use crate::golden::Golden;
 
 fn value(record: &Record, name: &str) -> f64 {
     let series = record.series.get(name).unwrap_or_else(|| panic!("no {name}"));
@@ -18,18 +18,9 @@ fn close(found: f64, wanted: f64) {
     assert!((found - wanted).abs() < 1e-9, "{found} instead of {wanted}");
 }
 
-/// A copy of a golden tree, whose counters the test moves on.
+/// A golden tree, whose counters the test moves on.
 fn moving_tree() -> tempfile::TempDir {
-    let tree = tempfile::tempdir().unwrap();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/linux-6.1-cgroup2");
-    let status = std::process::Command::new("cp")
-        .arg("-a")
-        .arg(golden.join("."))
-        .arg(tree.path())
-        .status()
-        .unwrap();
-    assert!(status.success());
-    tree
+    Golden::copy("linux-6.1-cgroup2").dir
 }
 
 #[test]

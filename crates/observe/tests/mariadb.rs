@@ -1,6 +1,6 @@
 //! A real server of this machine: its fingerprint, its status series, and an audit of two.
 //!
-//! Starts `mariadbd` or `mysqld` in a temporary directory, as the user `mysql` when run by root.
+//! Starts `mariadbd` or `mysqld` in a temporary directory, as an unprivileged user when run by root.
 //! Says loudly on standard error when there is none.
 
 #![allow(clippy::unwrap_used)]
@@ -41,6 +41,13 @@ fn is_root() -> bool {
         .is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
 }
 
+/// Who may run a server when we are root: `mysql`, or `nobody` where Debian's package that makes
+/// the first is not installed.
+fn server_user() -> &'static str {
+    let known = Command::new("id").arg("mysql").output();
+    if known.is_ok_and(|known| known.status.success()) { "mysql" } else { "nobody" }
+}
+
 impl Server {
     /// `None`, said loudly, where no server is installed.
     fn start(options: &[&str]) -> Option<Server> {
@@ -55,10 +62,11 @@ impl Server {
         // of other servers too: each needs a directory of its own.
         let temporary = directory.path().join("tmp");
         std::fs::create_dir(&temporary).unwrap();
-        let user: &[&str] = if is_root() { &["--user=mysql"] } else { &[] };
+        let user: &[String] =
+            &if is_root() { vec![format!("--user={}", server_user())] } else { Vec::new() };
         if is_root() {
             let mut chown = Command::new("chown");
-            let status = chown.arg("-R").arg("mysql").arg(directory.path()).status().unwrap();
+            let status = chown.arg("-R").arg(server_user()).arg(directory.path()).status().unwrap();
             assert!(status.success());
         }
         let made = Command::new(install)

@@ -41,8 +41,9 @@ impl Server {
         std::fs::create_dir(&data).unwrap();
         if rustix::process::geteuid().is_root() {
             for path in [dir.path(), &data] {
-                let status = Command::new("chown").arg("mysql:").arg(path).status().unwrap();
-                assert!(status.success(), "chown to the user mysql");
+                let owner = format!("{}:", server_user());
+                let status = Command::new("chown").arg(&owner).arg(path).status().unwrap();
+                assert!(status.success(), "chown to {owner}");
             }
         }
         let socket_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -136,13 +137,20 @@ fn find(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A command that runs as the user `mysql` if we are root, quietly.
+/// Who may run a server when we are root: `mysql`, or `nobody` where Debian's package that makes
+/// the first is not installed.
+fn server_user() -> &'static str {
+    let known = Command::new("id").arg("mysql").output();
+    if known.is_ok_and(|known| known.status.success()) { "mysql" } else { "nobody" }
+}
+
+/// A command that runs as an unprivileged user if we are root, quietly.
 fn unprivileged(program: &Path, dir: &tempfile::TempDir) -> Command {
     let mut command = Command::new(program);
     if rustix::process::geteuid().is_root() {
         let id = |flag: &str| -> u32 {
-            let output = Command::new("id").args([flag, "mysql"]).output().unwrap();
-            String::from_utf8_lossy(&output.stdout).trim().parse().expect("a user mysql")
+            let output = Command::new("id").args([flag, server_user()]).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).trim().parse().expect("a user id")
         };
         command.gid(id("-g")).uid(id("-u"));
     }
