@@ -1,5 +1,5 @@
 # The two commands of the README are `make demo` and `make test`; `make help` lists the rest.
-.PHONY: help build demo test fuzz lint
+.PHONY: help build demo test fuzz lint bench
 
 STUDY  ?= studies/first-question.toml
 REPORT ?= results/$(basename $(notdir $(STUDY))).html
@@ -23,6 +23,12 @@ test: ## install what the tests need and run all of them
 
 fuzz: ## each fuzz target for FUZZ_SECONDS seconds
 	scripts/fuzz $${FUZZ_SECONDS:-60}
+
+# BENCH='--groups cost-all --pairs 7' and the like; `target/release/yardstick --help` lists them.
+bench: ## ceteris beside its peers, as ratios of medians; on an idle machine
+	@scripts/install test
+	cargo build --release --locked -p ceteris -p ceteris-yardstick
+	@target/release/yardstick $(BENCH)
 
 lint: ## what CI demands before the tests
 	cargo fmt --all --check
