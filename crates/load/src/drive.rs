@@ -12,6 +12,7 @@ use crate::epoll::Epoll;
 use crate::error::DriveError;
 use crate::reactor::Reactor;
 use crate::recorder::Recorded;
+use crate::register::Register;
 use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::{Interval, intervals};
 use crate::spec::DriveSpec;
@@ -53,7 +54,7 @@ fn drive_by<W: Workload, R: Reactor>(
     let pins = choose_pins(spec.pin.as_deref(), threads, &cpus);
     let descriptors = descriptors::needed(spec.connections, threads);
     descriptors::make_room(descriptors);
-    let statements = workload.statements();
+    let (register, statements) = (Register::new(workload), workload.statements());
     let schedule = intervals(spec.warmup, spec.measure);
     let failed = AtomicBool::new(false);
     let stops = Stops { asked: stop, failed: &failed };
@@ -66,14 +67,16 @@ fn drive_by<W: Workload, R: Reactor>(
             words.push(word);
             let (give_back, back) = channel();
             // The second of the two that every thread has.
-            let _ = give_back.send(Recorded::new()?);
+            let _ = give_back.send(Recorded::new(&register)?);
             returns.push(give_back);
             let pin = pins.get(thread as usize).copied();
             let (say, statements, schedule) = (say.clone(), &statements[..], &schedule[..]);
+            let register = &register;
             let spawned = std::thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(
                 scope,
                 move || {
-                    let part = Part { spec, statements, schedule, thread, threads, pin, stops };
+                    let part =
+                        Part { spec, register, statements, schedule, thread, threads, pin, stops };
                     let mut post = Post { thread: thread as usize, say: say.clone(), back };
                     let result = part.run::<W, R>(workload, &say, &start, &mut post);
                     let result = result.map_err(|error| descriptors::explain(error, descriptors));
@@ -90,7 +93,7 @@ fn drive_by<W: Workload, R: Reactor>(
         }
         drop(say);
         let team = Team { threads, pins, reactor: R::NAME, words, returns };
-        let mut coordinator = Coordinator::new(spec, &schedule, team, began)?;
+        let mut coordinator = Coordinator::new(spec, &register, &schedule, team, began)?;
         let result = coordinator.listen(&hear, &failed, on_event);
         // Joining each thread here keeps the panic of one, which would be ours, a value.
         let died = handles.into_iter().filter_map(|handle| handle.join().err()).count();
@@ -105,6 +108,7 @@ fn drive_by<W: Workload, R: Reactor>(
 /// What one generator thread is told.
 struct Part<'a> {
     spec: &'a DriveSpec,
+    register: &'a Register,
     statements: &'a [Statement],
     schedule: &'a [Interval],
     thread: u32,
@@ -123,8 +127,8 @@ impl Part<'_> {
     ) -> Result<(), DriveError> {
         // A thread that may not be pinned works all the same; it is told in `Connected`.
         let pinned = self.pin.is_some_and(|cpu| pin_to(cpu).is_ok());
-        let crew =
-            Crew::connect(self.spec, self.statements, self.thread, self.threads, self.stops)?;
+        let Part { spec, register, statements, thread, threads, stops, .. } = *self;
+        let crew = Crew::connect(spec, register, statements, thread, threads, stops)?;
         let _ = say.send(Message::Connected { pinned });
         // No word comes if another thread could not connect.
         let start_ns = start.recv().map_err(|_| DriveError::Stopped)?;

@@ -9,8 +9,9 @@ use std::cell::{Cell, RefCell};
 use wire::{Command, Expect, Reply};
 
 use crate::error::DriveError;
-use crate::flight::{Age, Flight};
+use crate::flight::{Age, Begun, Flight};
 use crate::recorder::{Recorded, Recorder};
+use crate::register::{OTHER, Register};
 use crate::session::Outcome;
 
 /// See the module.
@@ -29,21 +30,27 @@ pub(crate) struct Lane {
     /// Signature of the parameter types of each statement, as it was first executed in this
     /// thread; 0 where it was not. Sessions then need a bit per statement and not a signature.
     signatures: RefCell<Vec<u64>>,
+    /// By statement: its name's index.
+    name_of: Box<[u32]>,
     /// By token.
     flights: Box<[Cell<Flight>]>,
+    /// By token: transactions committed since [`Lane::count_anew`].
+    commits: Box<[Cell<u64>]>,
 }
 
 impl Lane {
-    pub(crate) fn new(statements: usize, connections: usize) -> Result<Lane, DriveError> {
+    pub(crate) fn new(register: &Register, connections: usize) -> Result<Lane, DriveError> {
         Ok(Lane {
             outgoing: RefCell::new(Vec::with_capacity(4096)),
             expected: Cell::new(None),
             reply: Cell::new(None),
             now_ns: Cell::new(0),
             over: Cell::new(false),
-            recorder: RefCell::new(Recorder::new()?),
-            signatures: RefCell::new(vec![0; statements]),
+            recorder: RefCell::new(Recorder::new(register)?),
+            signatures: RefCell::new(vec![0; register.name_of.len()]),
+            name_of: register.name_of.clone().into_boxed_slice(),
             flights: vec![Cell::default(); connections].into_boxed_slice(),
+            commits: vec![Cell::default(); connections].into_boxed_slice(),
         })
     }
 
@@ -66,9 +73,17 @@ impl Lane {
         self.reply.take()
     }
 
+    /// Index of the name of a statement.
     #[inline]
-    pub(crate) fn count(&self, outcome: &Outcome) {
-        self.recorder.borrow_mut().statement(outcome);
+    pub(crate) fn name_of(&self, statement: usize) -> u32 {
+        self.name_of.get(statement).copied().unwrap_or(OTHER)
+    }
+
+    /// Counts an answer to a statement that was encoded at `sent_ns`.
+    #[inline]
+    pub(crate) fn answered(&self, name: u32, outcome: &Outcome, sent_ns: u64) {
+        let latency_ns = self.now_ns.get().saturating_sub(sent_ns);
+        self.recorder.borrow_mut().statement(name, outcome, latency_ns);
     }
 
     /// Whether the server knows the parameter types of `statement` on the connection whose bits
@@ -117,6 +132,14 @@ impl Lane {
         record(&mut self.recorder.borrow_mut())
     }
 
+    /// Counts a transaction that the connection `token` has just committed.
+    #[inline]
+    pub(crate) fn commit(&self, token: usize, kind: usize, begun: Begun) {
+        self.recorder.borrow_mut().commit(kind, begun, self.now_ns.get());
+        let commits = &self.commits[token];
+        commits.set(commits.get() + 1);
+    }
+
     /// Notes what the connection `token` is in the middle of.
     #[inline]
     pub(crate) fn fly(&self, token: usize, flight: Flight) {
@@ -133,6 +156,16 @@ impl Lane {
     /// Ages of all transactions in flight.
     pub(crate) fn ages(&self, now_ns: u64) -> Vec<Age> {
         self.flights.iter().filter_map(|flight| flight.get().age(now_ns)).collect()
+    }
+
+    /// Forgets how many transactions each connection has committed.
+    pub(crate) fn count_anew(&self) {
+        self.commits.iter().for_each(|commits| commits.set(0));
+    }
+
+    /// Transactions that each connection has committed since then.
+    pub(crate) fn commits(&self) -> Vec<u64> {
+        self.commits.iter().map(Cell::get).collect()
     }
 
     #[inline]
@@ -181,7 +214,12 @@ mod tests {
 
     #[test]
     fn types_are_sent_once_per_connection_and_when_they_change() {
-        let lane = Lane::new(70, 2).unwrap();
+        let register = Register {
+            kinds: vec!["all".to_owned()],
+            names: vec!["one".to_owned()],
+            name_of: vec![0; 70],
+        };
+        let lane = Lane::new(&register, 2).unwrap();
         let (mut one, mut two) = ([0; 2], [0; 2]);
         let ints = types_signature(&[Param::Int(1)]);
         let texts = types_signature(&[Param::Bytes(b"a")]);

@@ -24,11 +24,13 @@ mod live;
 mod peak;
 mod reactor;
 mod recorder;
+mod register;
 mod report;
 mod rng;
 mod schedule;
 mod session;
 mod spec;
+mod summary;
 mod thread;
 mod workload;
 

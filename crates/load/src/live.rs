@@ -20,6 +20,8 @@ pub(crate) struct Identity {
     pub seed: u64,
     /// Its random stream.
     pub stream: u64,
+    /// How many kinds of transactions there are.
+    pub kinds: usize,
 }
 
 /// Lives; what each transaction comes to is counted in `lane`.
@@ -30,25 +32,28 @@ pub(crate) async fn live<W: Workload>(
     identity: Identity,
     retried: Rc<[u16]>,
 ) -> Result<(), TransactionError> {
-    let Identity { token, seed, stream } = identity;
+    let Identity { token, seed, stream, .. } = identity;
     let mut sequence = 0;
     while !lane.is_over() {
         // Closed loop: a transaction is due when the one before has ended.
         let intended_ns = lane.now_ns();
         let begun = Begun { intended_ns, started_ns: intended_ns };
         let kind = workload.kind(Operation { seed, connection: stream, sequence });
+        if kind >= identity.kinds {
+            let reason = format!("there is no kind {kind} of transactions");
+            return Err(TransactionError::Workload(reason));
+        }
         let mut attempt = 0;
         loop {
             lane.record(|recorder| recorder.attempt());
             lane.fly(token, Flight::Attempt(begun));
             let rng = Rng::new(seed, stream, sequence, attempt);
             let Err(error) = workload.transaction(&mut session, kind, rng).await else {
-                let ended_ns = lane.now_ns();
-                lane.record(|recorder| recorder.commit(begun, ended_ns));
+                lane.commit(token, kind, begun);
                 break;
             };
             let Some(code) = retried_code(&error, &retried) else { return Err(error) };
-            lane.record(|recorder| recorder.retry(code));
+            lane.record(|recorder| recorder.retry(kind));
             // The attempt is accounted for, also if the rollback is never answered.
             lane.fly(token, Flight::RollingBack(begun));
             // The latest status may be older than the error: after a deadlock nothing is left to

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use wire::{Command, Expect, Param, Reply, status, types_signature};
 
 use crate::lane::Lane;
+use crate::register::{BEGIN, COMMIT, OTHER, ROLLBACK};
 use crate::workload::TransactionError;
 
 /// Result of one statement.
@@ -57,7 +58,8 @@ impl Session {
             return self.refuse(format!("there is no statement {statement}"));
         };
         let types = !self.lane.knows_types(&mut self.bound, statement, types_signature(params));
-        self.send(Command::Execute { statement: id, params, types })
+        let name = self.lane.name_of(statement);
+        self.send(name, Command::Execute { statement: id, params, types })
     }
 
     /// Executes a statement by its text.
@@ -66,7 +68,7 @@ impl Session {
     /// (When awaited.) The server's.
     #[inline]
     pub fn query(&mut self, text: &str) -> Answer<'_> {
-        self.send(Command::Query(text.as_bytes()))
+        self.send(OTHER, Command::Query(text.as_bytes()))
     }
 
     /// Opens a transaction.
@@ -74,7 +76,7 @@ impl Session {
     /// # Errors
     /// (When awaited.) The server's.
     pub fn begin(&mut self) -> Answer<'_> {
-        self.query("BEGIN")
+        self.send(BEGIN, Command::Query(b"BEGIN"))
     }
 
     /// Commits the open transaction.
@@ -82,7 +84,7 @@ impl Session {
     /// # Errors
     /// (When awaited.) The server's.
     pub fn commit(&mut self) -> Answer<'_> {
-        self.query("COMMIT")
+        self.send(COMMIT, Command::Query(b"COMMIT"))
     }
 
     /// Rolls the open transaction back.
@@ -90,7 +92,7 @@ impl Session {
     /// # Errors
     /// (When awaited.) The server's.
     pub fn rollback(&mut self) -> Answer<'_> {
-        self.query("ROLLBACK")
+        self.send(ROLLBACK, Command::Query(b"ROLLBACK"))
     }
 
     /// The server said, in the latest answer that was no error, that a transaction is open.
@@ -98,15 +100,18 @@ impl Session {
         self.status & status::IN_TRANS != 0
     }
 
-    fn send(&mut self, command: Command<'_>) -> Answer<'_> {
+    #[inline]
+    fn send(&mut self, name: u32, command: Command<'_>) -> Answer<'_> {
         let sequence = self.lane.encode(command);
-        Answer { session: self, state: AnswerState::Sent(sequence), outcome: Outcome::default() }
+        let sent_ns = self.lane.now_ns();
+        let state = AnswerState::Sent(sequence);
+        Answer { session: self, state, name, sent_ns, outcome: Outcome::default() }
     }
 
     #[cold]
     fn refuse(&mut self, reason: String) -> Answer<'_> {
         let state = AnswerState::Refused(reason);
-        Answer { session: self, state, outcome: Outcome::default() }
+        Answer { session: self, state, name: OTHER, sent_ns: 0, outcome: Outcome::default() }
     }
 }
 
@@ -115,6 +120,10 @@ impl Session {
 pub struct Answer<'s> {
     session: &'s mut Session,
     state: AnswerState,
+    /// Index of the statement's name.
+    name: u32,
+    /// When it was encoded, CLOCK_MONOTONIC nanoseconds.
+    sent_ns: u64,
     outcome: Outcome,
 }
 
@@ -159,7 +168,11 @@ impl Future for Answer<'_> {
                 self.outcome.warnings = warnings;
                 self.session.status = status;
             }
-            Reply::Err(error) => return Poll::Ready(Err(error.into())),
+            Reply::Err(error) => {
+                let name = self.name;
+                self.session.lane.record(|recorder| recorder.refused(name, error.code));
+                return Poll::Ready(Err(error.into()));
+            }
             Reply::Prepared { .. } => {
                 let reason = "an answer to a preparation that nobody asked for".to_owned();
                 return Poll::Ready(Err(TransactionError::Workload(reason)));
@@ -168,7 +181,7 @@ impl Future for Answer<'_> {
         if more {
             return Poll::Pending;
         }
-        self.session.lane.count(&self.outcome);
+        self.session.lane.answered(self.name, &self.outcome, self.sent_ns);
         Poll::Ready(Ok(self.outcome))
     }
 }

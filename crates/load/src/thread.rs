@@ -24,6 +24,7 @@ use crate::lane::Lane;
 use crate::live::{Identity, live};
 use crate::reactor::{Event, Reactor, Wait};
 use crate::recorder::Recorded;
+use crate::register::Register;
 use crate::report::ThreadUse;
 use crate::schedule::Interval;
 use crate::session::Session;
@@ -47,6 +48,8 @@ pub(crate) struct ThreadInterval {
     pub sampled_s: f64,
     /// Of the last interval, transactions in flight at its end.
     pub in_flight: Vec<Age>,
+    /// Of the last interval, what each connection committed in the measured window.
+    pub commits: Vec<u64>,
 }
 
 /// The way of intervals to the coordinator, and of their memory back.
@@ -79,6 +82,7 @@ impl Stops<'_> {
 /// The connections of one thread before the start.
 pub(crate) struct Crew<'a> {
     spec: &'a DriveSpec,
+    register: &'a Register,
     stops: Stops<'a>,
     /// Ordinals in the whole drive, which choose target and random stream.
     ordinals: Vec<u32>,
@@ -89,6 +93,7 @@ impl<'a> Crew<'a> {
     /// Connects every `threads`-th connection, beginning with `first`, one after the other.
     pub(crate) fn connect(
         spec: &'a DriveSpec,
+        register: &'a Register,
         statements: &[Statement],
         first: u32,
         threads: u32,
@@ -100,7 +105,7 @@ impl<'a> Crew<'a> {
             stops.check()?;
             connected.push(connect(target(spec, ordinal), statements)?);
         }
-        Ok(Crew { spec, stops, ordinals, connected })
+        Ok(Crew { spec, register, stops, ordinals, connected })
     }
 
     /// Drives `workload` from `start_ns` on; `coordinator` gets each interval as it ends.
@@ -111,9 +116,8 @@ impl<'a> Crew<'a> {
         schedule: &[Interval],
         coordinator: &mut dyn HandOver,
     ) -> Result<(), DriveError> {
-        let Crew { spec, stops, ordinals, connected } = self;
-        let statements = connected.first().map_or(0, |connected| connected.statements.len());
-        let lane = Rc::new(Lane::new(statements, ordinals.len())?);
+        let Crew { spec, register, stops, ordinals, connected } = self;
+        let lane = Rc::new(Lane::new(register, ordinals.len())?);
         let watch = |source| DriveError::System { what: "watch its connections", source };
         let mut reactor = R::new(ordinals.len()).map_err(watch)?;
         let mut tasks = Vec::new();
@@ -124,7 +128,8 @@ impl<'a> Crew<'a> {
                 usual = connected.statements.into();
             }
             let session = Session::new(Rc::clone(&lane), Rc::clone(&usual));
-            let identity = Identity { token, seed: spec.seed, stream: u64::from(ordinal) };
+            let (seed, stream) = (spec.seed, u64::from(ordinal));
+            let identity = Identity { token, seed, stream, kinds: register.kinds.len() };
             let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&retried));
             tasks.push(Some(Box::pin(task)));
             reactor.add(token, connected.socket).map_err(watch)?;
@@ -132,7 +137,8 @@ impl<'a> Crew<'a> {
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
-        let mut crew = Running { spec, ordinals, lane, reactor, decoders, tasks, running, clock };
+        let mut crew =
+            Running { spec, register, ordinals, lane, reactor, decoders, tasks, running, clock };
         crew.wait_for_start(stops)?;
         crew.drive(stops, coordinator)
     }
@@ -145,6 +151,7 @@ fn target(spec: &DriveSpec, ordinal: u32) -> &Target {
 /// A thread at work.
 struct Running<'a, R, F> {
     spec: &'a DriveSpec,
+    register: &'a Register,
     ordinals: Vec<u32>,
     lane: Rc<Lane>,
     reactor: R,
@@ -227,7 +234,7 @@ where
             Event::Failed(source) => return Err(lost(self.spec, self.ordinals[token], source)),
         };
         let now_ns = monotonic_ns();
-        cut_until(&mut self.clock, &self.lane, now_ns, coordinator)?;
+        cut_until(&mut self.clock, &self.lane, self.register, now_ns, coordinator)?;
         self.lane.set_now(now_ns);
         while !rest.is_empty() {
             let step = self.decoders[token].feed(rest, &mut NoRows);
@@ -273,7 +280,7 @@ where
     }
 
     fn cut_until(&mut self, now_ns: u64, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
-        cut_until(&mut self.clock, &self.lane, now_ns, coordinator)
+        cut_until(&mut self.clock, &self.lane, self.register, now_ns, coordinator)
     }
 }
 
@@ -282,6 +289,7 @@ where
 fn cut_until(
     clock: &mut Clock<'_>,
     lane: &Lane,
+    register: &Register,
     now_ns: u64,
     coordinator: &mut dyn HandOver,
 ) -> Result<(), DriveError> {
@@ -293,16 +301,20 @@ fn cut_until(
         // is cheaper than waiting.
         let empty = match coordinator.emptied() {
             Some(empty) => empty,
-            None => Recorded::new()?,
+            None => Recorded::new(register)?,
         };
         let recorded = lane.cut(empty);
         let index = clock.advance();
         let is_last = clock.boundary_ns().is_none();
-        let in_flight = if is_last { lane.ages(boundary_ns) } else { Vec::new() };
+        let (mut in_flight, mut commits) = (Vec::new(), Vec::new());
         if is_last {
+            (in_flight, commits) = (lane.ages(boundary_ns), lane.commits());
             lane.end();
+        } else if clock.begins_window() {
+            lane.count_anew();
         }
-        coordinator.hand_over(ThreadInterval { index, recorded, cpu, sampled_s, in_flight });
+        let interval = ThreadInterval { index, recorded, cpu, sampled_s, in_flight, commits };
+        coordinator.hand_over(interval);
     }
     Ok(())
 }

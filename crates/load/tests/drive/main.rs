@@ -1,6 +1,7 @@
 //! Whole drives against a scripted server: what it did is what must be counted.
 #![allow(clippy::unwrap_used)]
 
+mod kinds;
 mod scripted;
 
 use std::collections::HashSet;
