@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 
+use crate::arrivals::Arrivals;
 use crate::cpu::monotonic_ns;
 use crate::error::DriveError;
 use crate::flight::Age;
@@ -25,6 +26,7 @@ use crate::summary::{
     all_kinds, errors, fairness, kinds, retries, second, statements, transactions,
 };
 use crate::thread::{HandOver, ThreadInterval};
+use crate::timeline::Timeline;
 
 /// From the word to the first transaction, for all threads to hear it.
 const LEAD_NS: u64 = 20_000_000;
@@ -78,6 +80,7 @@ pub(crate) struct Team {
 pub(crate) struct Coordinator<'a> {
     spec: &'a DriveSpec,
     register: &'a Register,
+    timeline: &'a Timeline,
     schedule: &'a [Interval],
     team: Team,
     /// By thread: intervals that came and wait for those of the other threads.
@@ -94,6 +97,8 @@ pub(crate) struct Coordinator<'a> {
     peak: Peak,
     /// At the end of the window.
     in_flight: Vec<Age>,
+    /// Of each thread: what was due and had not started then.
+    backlogs: Vec<Arrivals>,
     /// Of each connection in the measured window.
     commits: Vec<u64>,
     report: DriveReport,
@@ -104,6 +109,7 @@ impl<'a> Coordinator<'a> {
     pub(crate) fn new(
         spec: &'a DriveSpec,
         register: &'a Register,
+        timeline: &'a Timeline,
         schedule: &'a [Interval],
         team: Team,
         began: Instant,
@@ -111,6 +117,7 @@ impl<'a> Coordinator<'a> {
         Ok(Coordinator {
             spec,
             register,
+            timeline,
             schedule,
             waiting: (0..team.threads).map(|_| VecDeque::new()).collect(),
             told: 0,
@@ -121,6 +128,7 @@ impl<'a> Coordinator<'a> {
             total: Recorded::new(register)?,
             peak: Peak::default(),
             in_flight: Vec::new(),
+            backlogs: Vec::new(),
             commits: Vec::new(),
             report: DriveReport { threads: team.threads, ..DriveReport::default() },
             team,
@@ -175,7 +183,7 @@ impl<'a> Coordinator<'a> {
             let _ = word.send(start_ns);
         }
         on_event(DriveEvent::Connected {
-            connections: self.spec.connections,
+            connections: self.spec.connections_max(),
             threads: self.team.threads,
             pinned: self.team.pins.clone(),
             reactor: self.team.reactor.to_owned(),
@@ -205,6 +213,7 @@ impl<'a> Coordinator<'a> {
                 let _ = self.team.returns[thread].send(part.recorded);
                 cpu.push(part.cpu);
                 self.in_flight.extend(part.in_flight);
+                self.backlogs.extend(part.backlog);
                 self.commits.extend(part.commits);
                 if interval.measured {
                     self.report.user_s += part.cpu.user_s;
@@ -215,7 +224,8 @@ impl<'a> Coordinator<'a> {
             if interval.measured {
                 self.total.add(&self.sum)?;
             }
-            let second = second(interval, self.spec.connections, &self.sum, cpu)?;
+            let connections = self.timeline.connections(interval.end_ns.saturating_sub(1));
+            let second = second(interval, connections, &self.sum, cpu)?;
             on_event(DriveEvent::Second(second));
         }
         Ok(())
@@ -253,14 +263,17 @@ impl<'a> Coordinator<'a> {
         report.fairness = fairness(&self.commits);
         report.schedule_error = latency_ms(&total.schedule_error);
         report.generator.reactor = self.team.reactor.to_owned();
-        let DriveReport { transactions, stalled_at_end: stalled, .. } = report;
-        let committed: u64 = self.commits.iter().sum();
-        if [response.len(), service.len(), committed + stalled] != [transactions + stalled; 3] {
+        let DriveReport { transactions, stalled_at_end, overdue_at_end, .. } = report;
+        let expected = transactions + stalled_at_end;
+        let got = [
+            response.len(),
+            service.len() + overdue_at_end,
+            self.commits.iter().sum::<u64>() + stalled_at_end + overdue_at_end,
+        ];
+        if got != [expected + overdue_at_end; 3] {
             return Err(DriveError::Internal(format!(
-                "{transactions} transactions and {stalled} stalled, but {} response and {} service \
-                 times, and {committed} commits of connections",
-                response.len(),
-                service.len(),
+                "{transactions} transactions, {stalled_at_end} stalled and {overdue_at_end} \
+                 overdue, but {got:?} response times, service times and commits of connections"
             )));
         }
         Ok(report)
@@ -269,6 +282,8 @@ impl<'a> Coordinator<'a> {
     /// Transactions in flight at the window's end, of which those older than all that were
     /// committed are recorded with the age they have. The others' ages would only pull the
     /// percentiles down: what is cut off by the end is short because it is cut off.
+    ///
+    /// The same goes for what was due and had not started, which has a response time only.
     fn record_stalled(&mut self, response: &mut Histogram<u64>, service: &mut Histogram<u64>) {
         let recorded_max_ns = response.max();
         for age in &self.in_flight {
@@ -281,6 +296,17 @@ impl<'a> Coordinator<'a> {
             }
         }
         self.report.in_flight_at_end = self.in_flight.len() as u64;
+        for backlog in &mut self.backlogs {
+            while backlog.due_ns() < u64::MAX {
+                let age_ns = self.timeline.end_ns.saturating_sub(backlog.due_ns());
+                self.report.never_started += 1;
+                if age_ns > recorded_max_ns {
+                    self.report.overdue_at_end += 1;
+                    response.saturating_record(age_ns.max(1));
+                }
+                backlog.advance();
+            }
+        }
     }
 }
 
@@ -309,27 +335,29 @@ mod tests {
     fn coordinator<'a>(
         spec: &'a DriveSpec,
         register: &'a Register,
+        timeline: &'a Timeline,
         schedule: &'a [Interval],
         returns: Vec<Sender<Box<Recorded>>>,
     ) -> Coordinator<'a> {
         let team =
             Team { threads: 1, pins: Vec::new(), reactor: "none", words: Vec::new(), returns };
-        Coordinator::new(spec, register, schedule, team, Instant::now()).unwrap()
+        Coordinator::new(spec, register, timeline, schedule, team, Instant::now()).unwrap()
     }
 
     fn interval(index: usize, recorded: Box<Recorded>, in_flight: Vec<Age>) -> ThreadInterval {
         let (cpu, commits) = (ThreadUse::default(), vec![recorded.kinds[0].transactions]);
-        ThreadInterval { index, recorded, cpu, sampled_s: 1.0, in_flight, commits }
+        ThreadInterval { index, recorded, cpu, sampled_s: 1.0, in_flight, backlog: None, commits }
     }
 
     #[test]
     fn memory_goes_round_and_comes_back_empty() {
         let (register, spec) = (register(), spec(Duration::from_secs(6)));
+        let timeline = Timeline::new(&spec).unwrap();
         let schedule = intervals(spec.warmup, spec.measure);
         let ((say, hear), (give_back, back)) = (channel(), channel());
         give_back.send(Recorded::new(&register).unwrap()).unwrap();
         let mut post = Post { thread: 0, say, back };
-        let mut coordinator = coordinator(&spec, &register, &schedule, vec![give_back]);
+        let mut coordinator = coordinator(&spec, &register, &timeline, &schedule, vec![give_back]);
         let mut recorder = Recorder::new(&register).unwrap();
         let (mut places, mut told) = (Vec::new(), Vec::new());
         for index in 0..6 {
@@ -359,8 +387,10 @@ mod tests {
     #[test]
     fn only_what_is_older_than_all_that_ended_is_a_stall() {
         let (register, spec) = (register(), spec(Duration::from_secs(1)));
+        let timeline = Timeline::new(&spec).unwrap();
         let schedule = intervals(spec.warmup, spec.measure);
-        let mut coordinator = coordinator(&spec, &register, &schedule, vec![channel().0]);
+        let mut coordinator =
+            coordinator(&spec, &register, &timeline, &schedule, vec![channel().0]);
         let mut recorder = Recorder::new(&register).unwrap();
         for _ in 0..100 {
             recorder.commit(0, Begun { intended_ns: 0, started_ns: 0 }, 4_000_000);

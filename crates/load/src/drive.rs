@@ -1,6 +1,7 @@
 //! A whole drive: checks what is asked, chooses and starts the threads, and lets the `coordinator`
 //! listen to them until all have ended.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -17,6 +18,7 @@ use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::{Interval, intervals};
 use crate::spec::DriveSpec;
 use crate::thread::{Crew, Stops};
+use crate::timeline::Timeline;
 use crate::workload::{Statement, Workload};
 
 /// Drives `workload` as `spec` says and tells `on_event`; `stop` ends it early (an error then)
@@ -49,10 +51,12 @@ fn drive_by<W: Workload, R: Reactor>(
     if spec.measure.is_zero() {
         return Err(DriveError::Spec("nothing is measured in no time"));
     }
+    let timeline = Arc::new(Timeline::new(spec)?);
     let cpus = allowed_cpus();
-    let threads = choose_threads(spec.threads, spec.connections, cpus.len());
+    let connections = spec.connections_max();
+    let threads = choose_threads(spec.threads, connections, cpus.len());
     let pins = choose_pins(spec.pin.as_deref(), threads, &cpus);
-    let descriptors = descriptors::needed(spec.connections, threads);
+    let descriptors = descriptors::needed(connections, threads);
     descriptors::make_room(descriptors);
     let (register, statements) = (Register::new(workload), workload.statements());
     let schedule = intervals(spec.warmup, spec.measure);
@@ -71,12 +75,21 @@ fn drive_by<W: Workload, R: Reactor>(
             returns.push(give_back);
             let pin = pins.get(thread as usize).copied();
             let (say, statements, schedule) = (say.clone(), &statements[..], &schedule[..]);
-            let register = &register;
+            let (register, timeline) = (&register, &timeline);
             let spawned = std::thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(
                 scope,
                 move || {
-                    let part =
-                        Part { spec, register, statements, schedule, thread, threads, pin, stops };
+                    let part = Part {
+                        spec,
+                        register,
+                        timeline,
+                        statements,
+                        schedule,
+                        thread,
+                        threads,
+                        pin,
+                        stops,
+                    };
                     let mut post = Post { thread: thread as usize, say: say.clone(), back };
                     let result = part.run::<W, R>(workload, &say, &start, &mut post);
                     let result = result.map_err(|error| descriptors::explain(error, descriptors));
@@ -93,7 +106,7 @@ fn drive_by<W: Workload, R: Reactor>(
         }
         drop(say);
         let team = Team { threads, pins, reactor: R::NAME, words, returns };
-        let mut coordinator = Coordinator::new(spec, &register, &schedule, team, began)?;
+        let mut coordinator = Coordinator::new(spec, &register, &timeline, &schedule, team, began)?;
         let result = coordinator.listen(&hear, &failed, on_event);
         // Joining each thread here keeps the panic of one, which would be ours, a value.
         let died = handles.into_iter().filter_map(|handle| handle.join().err()).count();
@@ -109,6 +122,7 @@ fn drive_by<W: Workload, R: Reactor>(
 struct Part<'a> {
     spec: &'a DriveSpec,
     register: &'a Register,
+    timeline: &'a Arc<Timeline>,
     statements: &'a [Statement],
     schedule: &'a [Interval],
     thread: u32,
@@ -127,8 +141,8 @@ impl Part<'_> {
     ) -> Result<(), DriveError> {
         // A thread that may not be pinned works all the same; it is told in `Connected`.
         let pinned = self.pin.is_some_and(|cpu| pin_to(cpu).is_ok());
-        let Part { spec, register, statements, thread, threads, stops, .. } = *self;
-        let crew = Crew::connect(spec, register, statements, thread, threads, stops)?;
+        let Part { spec, register, timeline, statements, thread, threads, stops, .. } = *self;
+        let crew = Crew::connect(spec, register, timeline, statements, thread, threads, stops)?;
         let _ = say.send(Message::Connected { pinned });
         // No word comes if another thread could not connect.
         let start_ns = start.recv().map_err(|_| DriveError::Stopped)?;

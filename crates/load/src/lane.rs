@@ -1,18 +1,32 @@
 //! What the tasks of one thread share with its loop.
 //!
-//! Everything here belongs to one thread, so cells do for locks. A task is polled for one reason
-//! only, that its answer is complete, and takes it at once; so one cell carries the answers of all
-//! connections.
+//! Everything here belongs to one thread, so cells do for locks. A task is polled for a reason
+//! only, and takes it at once; so one cell carries the reasons for all connections.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::task::Poll;
 
 use wire::{Command, Expect, Reply};
 
+use crate::arrivals::Arrivals;
 use crate::error::DriveError;
 use crate::flight::{Age, Begun, Flight};
 use crate::recorder::{Recorded, Recorder};
 use crate::register::{OTHER, Register};
 use crate::session::Outcome;
+use crate::starts::{Due, Starts};
+
+/// Why a task is polled.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    /// Its answer is complete.
+    Reply(Reply),
+    /// Its next transaction is due.
+    Start(Begun),
+    /// The drive is over.
+    Over,
+}
 
 /// See the module.
 pub(crate) struct Lane {
@@ -20,12 +34,13 @@ pub(crate) struct Lane {
     outgoing: RefCell<Vec<u8>>,
     /// The answer that the task being polled waits for, for its decoder.
     expected: Cell<Option<(Expect, u8)>>,
-    /// The answer for the task that is being polled.
-    reply: Cell<Option<Reply>>,
-    /// When the bytes at hand were read, CLOCK_MONOTONIC nanoseconds.
+    /// Why the task is being polled.
+    wake: Cell<Option<Wake>>,
+    /// When the bytes at hand were read, or the start at hand was made, CLOCK_MONOTONIC nanoseconds.
     now_ns: Cell<u64>,
     /// No further transaction begins.
     over: Cell<bool>,
+    starts: RefCell<Starts>,
     recorder: RefCell<Recorder>,
     /// Signature of the parameter types of each statement, as it was first executed in this
     /// thread; 0 where it was not. Sessions then need a bit per statement and not a signature.
@@ -39,13 +54,19 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(register: &Register, connections: usize) -> Result<Lane, DriveError> {
+    /// For `connections` that begin as `starts` says.
+    pub(crate) fn new(
+        register: &Register,
+        connections: usize,
+        starts: Starts,
+    ) -> Result<Lane, DriveError> {
         Ok(Lane {
             outgoing: RefCell::new(Vec::with_capacity(4096)),
             expected: Cell::new(None),
-            reply: Cell::new(None),
+            wake: Cell::new(None),
             now_ns: Cell::new(0),
             over: Cell::new(false),
+            starts: RefCell::new(starts),
             recorder: RefCell::new(Recorder::new(register)?),
             signatures: RefCell::new(vec![0; register.name_of.len()]),
             name_of: register.name_of.clone().into_boxed_slice(),
@@ -69,8 +90,8 @@ impl Lane {
     }
 
     #[inline]
-    pub(crate) fn take_reply(&self) -> Option<Reply> {
-        self.reply.take()
+    pub(crate) fn take_wake(&self) -> Option<Wake> {
+        self.wake.take()
     }
 
     /// Index of the name of a statement.
@@ -127,6 +148,17 @@ impl Lane {
         self.over.get()
     }
 
+    /// See [`Starts::ask`]; who gets nothing waits until it is [`Lane::woken`].
+    #[inline]
+    pub(crate) fn ask_start(&self, token: usize, fresh: bool) -> Option<Begun> {
+        self.starts.borrow_mut().ask(token, self.now_ns.get(), fresh)
+    }
+
+    /// Waits for the next reason to be polled.
+    pub(crate) fn woken(&self) -> impl Future<Output = Wake> {
+        poll_fn(|_| self.take_wake().map_or(Poll::Pending, Poll::Ready))
+    }
+
     #[inline]
     pub(crate) fn record<T>(&self, record: impl FnOnce(&mut Recorder) -> T) -> T {
         record(&mut self.recorder.borrow_mut())
@@ -178,8 +210,34 @@ impl Lane {
     }
 
     #[inline]
-    pub(crate) fn put_reply(&self, reply: Reply) {
-        self.reply.set(Some(reply));
+    pub(crate) fn wake(&self, wake: Wake) {
+        self.wake.set(Some(wake));
+    }
+
+    /// A start that is due; its lateness is recorded if it is ours.
+    pub(crate) fn due(&self, now_ns: u64) -> Option<Due> {
+        let due = self.starts.borrow_mut().due(now_ns)?;
+        if due.was_free {
+            let late_ns = now_ns.saturating_sub(due.begun.intended_ns);
+            self.recorder.borrow_mut().schedule_error(late_ns);
+        }
+        Some(due)
+    }
+
+    /// See [`Starts::next_ns`].
+    #[inline]
+    pub(crate) fn next_start_ns(&self) -> u64 {
+        if self.over.get() { u64::MAX } else { self.starts.borrow().next_ns() }
+    }
+
+    /// See [`Starts::backlog`].
+    pub(crate) fn backlog(&self) -> Option<Arrivals> {
+        self.starts.borrow().backlog()
+    }
+
+    /// See [`Starts::dismiss`].
+    pub(crate) fn dismiss(&self, token: usize) -> bool {
+        self.starts.borrow_mut().dismiss(token)
     }
 
     #[inline]
@@ -208,9 +266,13 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
     use wire::{Param, types_signature};
 
     use super::*;
+    use crate::spec::DriveSpec;
+    use crate::timeline::Timeline;
 
     #[test]
     fn types_are_sent_once_per_connection_and_when_they_change() {
@@ -219,7 +281,9 @@ mod tests {
             names: vec!["one".to_owned()],
             name_of: vec![0; 70],
         };
-        let lane = Lane::new(&register, 2).unwrap();
+        let timeline = Arc::new(Timeline::new(&DriveSpec::default()).unwrap());
+        let starts = Starts::new(&timeline, 0, 1, 2, 0);
+        let lane = Lane::new(&register, 2, starts).unwrap();
         let (mut one, mut two) = ([0; 2], [0; 2]);
         let ints = types_signature(&[Param::Int(1)]);
         let texts = types_signature(&[Param::Bytes(b"a")]);

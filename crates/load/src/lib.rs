@@ -8,6 +8,7 @@
 //! counted to the `coordinator`, which adds up and tells.
 
 mod address;
+mod arrivals;
 mod authenticate;
 mod clock;
 mod connect;
@@ -30,8 +31,10 @@ mod rng;
 mod schedule;
 mod session;
 mod spec;
+mod starts;
 mod summary;
 mod thread;
+mod timeline;
 mod workload;
 
 pub use drive::drive;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::flight::{Begun, Flight};
-use crate::lane::Lane;
+use crate::lane::{Lane, Wake};
 use crate::rng::Rng;
 use crate::session::Session;
 use crate::workload::{Operation, TransactionError, Workload};
@@ -34,10 +34,7 @@ pub(crate) async fn live<W: Workload>(
 ) -> Result<(), TransactionError> {
     let Identity { token, seed, stream, .. } = identity;
     let mut sequence = 0;
-    while !lane.is_over() {
-        // Closed loop: a transaction is due when the one before has ended.
-        let intended_ns = lane.now_ns();
-        let begun = Begun { intended_ns, started_ns: intended_ns };
+    while let Some(begun) = next_start(&lane, token, sequence == 0).await {
         let kind = workload.kind(Operation { seed, connection: stream, sequence });
         if kind >= identity.kinds {
             let reason = format!("there is no kind {kind} of transactions");
@@ -71,6 +68,21 @@ pub(crate) async fn live<W: Workload>(
     }
     lane.fly(token, Flight::Grounded);
     Ok(())
+}
+
+/// Waits until the connection may start its next transaction; `None` when none starts any more.
+async fn next_start(lane: &Lane, token: usize, fresh: bool) -> Option<Begun> {
+    if lane.is_over() {
+        return None;
+    }
+    if let Some(begun) = lane.ask_start(token, fresh) {
+        return Some(begun);
+    }
+    lane.fly(token, Flight::Grounded);
+    match lane.woken().await {
+        Wake::Start(begun) => Some(begun),
+        Wake::Reply(_) | Wake::Over => None,
+    }
 }
 
 /// Code of an error after which the transaction is tried again.

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use wire::{Command, Expect, Param, Reply, status, types_signature};
 
-use crate::lane::Lane;
+use crate::lane::{Lane, Wake};
 use crate::register::{BEGIN, COMMIT, OTHER, ROLLBACK};
 use crate::workload::TransactionError;
 
@@ -153,7 +153,7 @@ impl Future for Answer<'_> {
             }
             AnswerState::Waiting => {}
         }
-        let Some(reply) = self.session.lane.take_reply() else { return Poll::Pending };
+        let Some(Wake::Reply(reply)) = self.session.lane.take_wake() else { return Poll::Pending };
         let more = reply.more_follow();
         match reply {
             Reply::Ok { affected_rows, last_insert_id, status, warnings } => {

@@ -1,26 +1,29 @@
 //! One generator thread: its connections, its reactor, its executor.
 //!
-//! Task `i` is connection `i`. A task is polled when an answer for it is complete, never
-//! speculatively, so wakers do nothing. The clock is read once for each read of a socket, after the
+//! Task `i` is connection `i`. A task is polled when an answer for it is complete or a start is due
+//! (see `lane::Wake`), never speculatively, so wakers do nothing. The clock is read once for each read of a socket, after the
 //! read and before its bytes are looked at: that instant ends the transactions that the bytes
 //! complete and starts the next ones, so a transaction's time includes all that the generator
 //! itself spends on it.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use wire::{Command, Decoder, NoRows, Step};
 
+use crate::arrivals::Arrivals;
 use crate::clock::Clock;
 use crate::connect::{Connected, connect};
 use crate::cpu::monotonic_ns;
 use crate::error::DriveError;
 use crate::flight::{Age, Flight};
-use crate::lane::Lane;
+use crate::lane::{Lane, Wake};
 use crate::live::{Identity, live};
 use crate::reactor::{Event, Reactor, Wait};
 use crate::recorder::Recorded;
@@ -29,6 +32,8 @@ use crate::report::ThreadUse;
 use crate::schedule::Interval;
 use crate::session::Session;
 use crate::spec::{DriveSpec, Target};
+use crate::starts::Starts;
+use crate::timeline::Timeline;
 use crate::workload::{Statement, TransactionError, Workload};
 
 /// `stop` is looked at this often.
@@ -48,6 +53,8 @@ pub(crate) struct ThreadInterval {
     pub sampled_s: f64,
     /// Of the last interval, transactions in flight at its end.
     pub in_flight: Vec<Age>,
+    /// Of the last interval of an open loop, what has not been started by its end.
+    pub backlog: Option<Arrivals>,
     /// Of the last interval, what each connection committed in the measured window.
     pub commits: Vec<u64>,
 }
@@ -83,6 +90,10 @@ impl Stops<'_> {
 pub(crate) struct Crew<'a> {
     spec: &'a DriveSpec,
     register: &'a Register,
+    timeline: &'a Arc<Timeline>,
+    /// Which thread of how many.
+    thread: u32,
+    threads: u32,
     stops: Stops<'a>,
     /// Ordinals in the whole drive, which choose target and random stream.
     ordinals: Vec<u32>,
@@ -90,22 +101,24 @@ pub(crate) struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
-    /// Connects every `threads`-th connection, beginning with `first`, one after the other.
+    /// Connects every `threads`-th connection, beginning with that of number `thread`, one after the other.
     pub(crate) fn connect(
         spec: &'a DriveSpec,
         register: &'a Register,
+        timeline: &'a Arc<Timeline>,
         statements: &[Statement],
-        first: u32,
+        thread: u32,
         threads: u32,
         stops: Stops<'a>,
     ) -> Result<Crew<'a>, DriveError> {
-        let ordinals: Vec<u32> = (first..spec.connections).step_by(threads as usize).collect();
+        let ordinals: Vec<u32> =
+            (thread..spec.connections_max()).step_by(threads as usize).collect();
         let mut connected = Vec::with_capacity(ordinals.len());
         for &ordinal in &ordinals {
             stops.check()?;
             connected.push(connect(target(spec, ordinal), statements)?);
         }
-        Ok(Crew { spec, register, stops, ordinals, connected })
+        Ok(Crew { spec, register, timeline, thread, threads, stops, ordinals, connected })
     }
 
     /// Drives `workload` from `start_ns` on; `coordinator` gets each interval as it ends.
@@ -116,8 +129,9 @@ impl<'a> Crew<'a> {
         schedule: &[Interval],
         coordinator: &mut dyn HandOver,
     ) -> Result<(), DriveError> {
-        let Crew { spec, register, stops, ordinals, connected } = self;
-        let lane = Rc::new(Lane::new(register, ordinals.len())?);
+        let Crew { spec, register, timeline, thread, threads, stops, ordinals, connected } = self;
+        let starts = Starts::new(timeline, thread, threads, ordinals.len(), start_ns);
+        let lane = Rc::new(Lane::new(register, ordinals.len(), starts)?);
         let watch = |source| DriveError::System { what: "watch its connections", source };
         let mut reactor = R::new(ordinals.len()).map_err(watch)?;
         let mut tasks = Vec::new();
@@ -137,8 +151,18 @@ impl<'a> Crew<'a> {
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
-        let mut crew =
-            Running { spec, register, ordinals, lane, reactor, decoders, tasks, running, clock };
+        let mut crew = Running {
+            spec,
+            register,
+            ordinals,
+            lane,
+            reactor,
+            decoders,
+            tasks,
+            running,
+            clock,
+            dismissed: false,
+        };
         crew.wait_for_start(stops)?;
         crew.drive(stops, coordinator)
     }
@@ -162,6 +186,8 @@ struct Running<'a, R, F> {
     /// Tasks that have not ended.
     running: usize,
     clock: Clock<'a>,
+    /// The tasks that waited for a start know that none comes any more.
+    dismissed: bool,
 }
 
 impl<R, F> Running<'_, R, F>
@@ -187,8 +213,9 @@ where
         stops: Stops<'_>,
         coordinator: &mut dyn HandOver,
     ) -> Result<(), DriveError> {
-        self.lane.set_now(monotonic_ns());
+        be_punctual();
         for token in 0..self.tasks.len() {
+            self.lane.set_now(monotonic_ns());
             self.poll_task(token)?;
             self.send(token)?;
         }
@@ -197,16 +224,22 @@ where
             let now_ns = monotonic_ns();
             self.cut_until(now_ns, coordinator)?;
             stops.check()?;
+            self.dismiss_if_over()?;
+            self.start_due(now_ns)?;
             let boundary_ns = match self.clock.boundary_ns() {
                 Some(boundary_ns) => boundary_ns,
                 None if self.running == 0 || now_ns >= deadline_ns => break,
                 None => deadline_ns,
             };
-            let until_ns = boundary_ns.min(now_ns + ATTENTION.as_nanos() as u64);
+            let until_ns = boundary_ns
+                .min(now_ns + ATTENTION.as_nanos() as u64)
+                .min(self.lane.next_start_ns());
             self.reactor
                 .wait(Wait { until_ns, company: 1, patience: Duration::ZERO })
                 .map_err(|source| DriveError::System { what: "wait for answers", source })?;
-            while self.turn(coordinator)? {}
+            while self.turn(coordinator)? {
+                self.start_due(self.lane.now_ns())?;
+            }
         }
         for (token, task) in self.tasks.iter().enumerate() {
             // The server rolls back when we close. Whoever waits for a rollback has counted its
@@ -242,7 +275,7 @@ where
                 Step::NeedMore => break,
                 Step::Reply { reply, used } => {
                     rest = &rest[used..];
-                    self.lane.put_reply(reply);
+                    self.lane.wake(Wake::Reply(reply));
                     let task = &mut self.tasks[token];
                     let ended = poll(task, &self.lane, &mut self.decoders[token]);
                     self.running -= usize::from(
@@ -259,6 +292,39 @@ where
         let ended = poll(&mut self.tasks[token], &self.lane, &mut self.decoders[token])
             .map_err(|error| failed(self.spec, self.ordinals[token], error))?;
         self.running -= usize::from(ended);
+        Ok(())
+    }
+
+    /// Starts what is due, if anything can be at `now_ns`, which may lie a little back.
+    #[inline]
+    fn start_due(&mut self, now_ns: u64) -> Result<(), DriveError> {
+        if now_ns < self.lane.next_start_ns() {
+            return Ok(());
+        }
+        loop {
+            // Anew for each: a start should not be told earlier than it is.
+            let now_ns = monotonic_ns();
+            let Some(due) = self.lane.due(now_ns) else { return Ok(()) };
+            self.lane.set_now(now_ns);
+            self.lane.wake(Wake::Start(due.begun));
+            self.poll_task(due.token)?;
+            self.send(due.token)?;
+        }
+    }
+
+    /// After the end, lets the tasks end that wait for a start.
+    fn dismiss_if_over(&mut self) -> Result<(), DriveError> {
+        if !self.lane.is_over() || self.dismissed {
+            return Ok(());
+        }
+        self.dismissed = true;
+        for token in 0..self.tasks.len() {
+            if self.lane.dismiss(token) {
+                self.lane.wake(Wake::Over);
+                self.poll_task(token)?;
+                self.send(token)?;
+            }
+        }
         Ok(())
     }
 
@@ -306,17 +372,25 @@ fn cut_until(
         let recorded = lane.cut(empty);
         let index = clock.advance();
         let is_last = clock.boundary_ns().is_none();
-        let (mut in_flight, mut commits) = (Vec::new(), Vec::new());
+        let (mut in_flight, mut backlog, mut commits) = (Vec::new(), None, Vec::new());
         if is_last {
-            (in_flight, commits) = (lane.ages(boundary_ns), lane.commits());
+            (in_flight, backlog) = (lane.ages(boundary_ns), lane.backlog());
+            commits = lane.commits();
             lane.end();
         } else if clock.begins_window() {
             lane.count_anew();
         }
-        let interval = ThreadInterval { index, recorded, cpu, sampled_s, in_flight, commits };
+        let interval =
+            ThreadInterval { index, recorded, cpu, sampled_s, in_flight, backlog, commits };
         coordinator.hand_over(interval);
     }
     Ok(())
+}
+
+/// Asks the kernel for timers that ring when they should, rather than up to 50 us later with
+/// others; where it does not listen, the schedule error tells.
+fn be_punctual() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
 }
 
 /// Polls a task, tells its decoder what it waits for, and drops it when it has ended (then true).

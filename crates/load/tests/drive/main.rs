@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod kinds;
+mod schedule;
 mod scripted;
 
 use std::collections::HashSet;
@@ -13,7 +14,7 @@ use ceteris_load::{
     DriveError, DriveEvent, DriveReport, DriveSpec, Rng, Second, Session, Statement,
     TransactionError, Workload, drive,
 };
-use scripted::{Act, Scripted};
+use scripted::{Act, Scripted, monotonic_ns};
 use wire::Param;
 
 const SELECT: &str = "SELECT c WHERE id=?";
@@ -23,6 +24,19 @@ const STATEMENTS: u64 = 4;
 
 fn statement(text: &str) -> Statement {
     Statement { text: text.into(), name: text.into() }
+}
+
+/// A transaction of one statement.
+struct One;
+
+impl Workload for One {
+    fn statements(&self) -> Vec<Statement> {
+        vec![statement(SELECT)]
+    }
+
+    async fn transaction(&self, s: &mut Session, _: usize, _: Rng) -> Result<(), TransactionError> {
+        s.execute(0, &[Param::Int(7)]).await.map(|_| ())
+    }
 }
 
 /// A transaction of four statements that remembers what it drew.
@@ -77,7 +91,7 @@ fn run<W: Workload>(
     let report = drive(workload, spec, &AtomicBool::new(false), &mut |event| match event {
         DriveEvent::Second(second) => seconds.push(second),
         DriveEvent::Connected { connections, reactor, .. } => {
-            assert_eq!((connections, reactor.as_str()), (spec.connections, "epoll"));
+            assert_eq!((connections, reactor.as_str()), (spec.connections_max(), "epoll"));
         }
     })?;
     Ok((report, seconds))
@@ -262,11 +276,6 @@ fn a_rollback_that_is_never_answered_is_no_contradiction() {
     assert_eq!(report.errors, [("1213".to_owned(), 3)].into());
     // Each transaction is still in flight: it waits to be tried again.
     assert_eq!((report.in_flight_at_end, report.stalled_at_end), (3, 3));
-}
-
-fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[test]

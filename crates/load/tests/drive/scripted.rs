@@ -41,8 +41,26 @@ pub struct Heard {
     pub typed: AtomicU64,
     /// Connections that said goodbye.
     pub quit: AtomicU64,
+    /// What was answered, in the order of the answers.
+    pub log: Mutex<Vec<Logged>>,
     /// Statements of each connection.
     pub per_connection: Mutex<Vec<u64>>,
+}
+
+/// One statement that was answered, by CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+pub struct Logged {
+    /// Which connection, in the order of their logins.
+    pub connection: usize,
+    /// When it had been read.
+    pub received_ns: u64,
+    /// When its answer was about to be written.
+    pub answered_ns: u64,
+}
+
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 pub struct Scripted {
@@ -160,6 +178,7 @@ impl Connection {
                 0x03 => String::from_utf8_lossy(&command[1..]).into_owned(),
                 other => panic!("command {other}"),
             };
+            let received_ns = monotonic_ns();
             let act = script(count, &text);
             count += 1;
             heard.per_connection.lock().unwrap()[index] = count;
@@ -182,6 +201,9 @@ impl Connection {
                     continue;
                 }
             }
+            let answered_ns = monotonic_ns();
+            let logged = Logged { connection: index, received_ns, answered_ns };
+            heard.log.lock().unwrap().push(logged);
             *heard.answered.lock().unwrap().entry(text.clone()).or_default() += 1;
             match text.split(' ').next().unwrap_or_default() {
                 "BEGIN" => in_transaction = true,
