@@ -167,6 +167,10 @@ impl Starts {
     /// When [`Starts::due`] is worth asking next; `u64::MAX` if only an answer can change that.
     #[inline]
     pub(crate) fn next_ns(&self) -> u64 {
+        // Whoever asks may be the first to notice a stage, which then has others to call.
+        if self.called < self.at_work {
+            return 0;
+        }
         let thought_ns = self.thinking.front().map_or(u64::MAX, |&(due_ns, _)| due_ns);
         let arrival_ns = match &self.arrivals {
             Some(arrivals) if !self.idle.is_empty() => {
@@ -312,6 +316,8 @@ mod tests {
         assert_eq!(closed.ask(0, START, true), Some(begun(0, 0)));
         assert_eq!((closed.ask(1, START, true), closed.ask(2, START, true)), (None, None));
         assert_eq!(closed.next_ns(), START + 100 * MS);
+        assert_eq!(closed.ask(0, START + 100 * MS, false), Some(begun(100, 100)));
+        assert_eq!(closed.next_ns(), 0, "others are to be called");
         assert_eq!(called(&mut closed, 100), Some((1, begun(100, 100))));
         assert_eq!(called(&mut closed, 100), Some((2, begun(100, 100))));
         assert_eq!(called(&mut closed, 100), None);
