@@ -15,6 +15,7 @@ use crate::arrivals::Arrivals;
 use crate::cpu::monotonic_ns;
 use crate::error::DriveError;
 use crate::flight::Age;
+use crate::handover::{HandOver, ThreadInterval};
 use crate::histogram::{latency_ms, serialize};
 use crate::peak::Peak;
 use crate::recorder::{Counts, Recorded};
@@ -25,7 +26,6 @@ use crate::spec::DriveSpec;
 use crate::summary::{
     all_kinds, errors, fairness, kinds, retries, second, statements, transactions,
 };
-use crate::thread::{HandOver, ThreadInterval};
 use crate::timeline::Timeline;
 
 /// From the word to the first transaction, for all threads to hear it.

@@ -9,6 +9,7 @@ use std::time::Instant;
 use crate::coordinator::{Coordinator, Message, Post, Team};
 use crate::cpu::{allowed_cpus, choose_pins, choose_threads, pin_to};
 use crate::descriptors;
+use crate::dialler::Dialler;
 use crate::epoll::Epoll;
 use crate::error::DriveError;
 use crate::reactor::Reactor;
@@ -16,7 +17,7 @@ use crate::recorder::Recorded;
 use crate::register::Register;
 use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::{Interval, intervals};
-use crate::spec::DriveSpec;
+use crate::spec::{DriveSpec, OnLost};
 use crate::thread::{Crew, Stops};
 use crate::timeline::Timeline;
 use crate::workload::{Statement, Workload};
@@ -26,7 +27,8 @@ use crate::workload::{Statement, Workload};
 ///
 /// # Errors
 /// A target that cannot be reached, refuses a statement with an error that is not retried, or goes
-/// away: the first such error of any connection ends the drive.
+/// away where connections are not made again: the first such error of any connection ends the
+/// drive.
 pub fn drive<W: Workload>(
     workload: &W,
     spec: &DriveSpec,
@@ -60,6 +62,11 @@ fn drive_by<W: Workload, R: Reactor>(
     descriptors::make_room(descriptors);
     let (register, statements) = (Register::new(workload), workload.statements());
     let schedule = intervals(spec.warmup, spec.measure);
+    let mut diallers = match spec.on_lost {
+        OnLost::Fail => Vec::new(),
+        OnLost::Reconnect => Dialler::start(&spec.targets, &statements, threads)?,
+    }
+    .into_iter();
     let failed = AtomicBool::new(false);
     let stops = Stops { asked: stop, failed: &failed };
     let began = Instant::now();
@@ -73,6 +80,7 @@ fn drive_by<W: Workload, R: Reactor>(
             // The second of the two that every thread has.
             let _ = give_back.send(Recorded::new(&register)?);
             returns.push(give_back);
+            let dialler = diallers.next();
             let pin = pins.get(thread as usize).copied();
             let (say, statements, schedule) = (say.clone(), &statements[..], &schedule[..]);
             let (register, timeline) = (&register, &timeline);
@@ -91,7 +99,8 @@ fn drive_by<W: Workload, R: Reactor>(
                         stops,
                     };
                     let mut post = Post { thread: thread as usize, say: say.clone(), back };
-                    let result = part.run::<W, R>(workload, &say, &start, &mut post);
+                    let result =
+                        part.run::<W, R>(workload, &say, &start, dialler.as_ref(), &mut post);
                     let result = result.map_err(|error| descriptors::explain(error, descriptors));
                     let _ = say.send(Message::Ended(result));
                 },
@@ -137,6 +146,7 @@ impl Part<'_> {
         workload: &W,
         say: &Sender<Message>,
         start: &Receiver<u64>,
+        dialler: Option<&Dialler>,
         post: &mut Post,
     ) -> Result<(), DriveError> {
         // A thread that may not be pinned works all the same; it is told in `Connected`.
@@ -146,6 +156,6 @@ impl Part<'_> {
         let _ = say.send(Message::Connected { pinned });
         // No word comes if another thread could not connect.
         let start_ns = start.recv().map_err(|_| DriveError::Stopped)?;
-        crew.run::<W, R>(workload, start_ns, self.schedule, post)
+        crew.run::<W, R>(workload, start_ns, self.schedule, dialler, post)
     }
 }

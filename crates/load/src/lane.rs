@@ -24,6 +24,10 @@ pub(crate) enum Wake {
     Reply(Reply),
     /// Its next transaction is due.
     Start(Begun),
+    /// Its connection has broken off.
+    Lost,
+    /// It has another one, on which the server calls the statements by these names.
+    Connected(Vec<u32>),
     /// The drive is over.
     Over,
 }
@@ -36,6 +40,8 @@ pub(crate) struct Lane {
     expected: Cell<Option<(Expect, u8)>>,
     /// Why the task is being polled.
     wake: Cell<Option<Wake>>,
+    /// The task being polled has given its connection up.
+    hung_up: Cell<bool>,
     /// When the bytes at hand were read, or the start at hand was made, CLOCK_MONOTONIC nanoseconds.
     now_ns: Cell<u64>,
     /// No further transaction begins.
@@ -64,6 +70,7 @@ impl Lane {
             outgoing: RefCell::new(Vec::with_capacity(4096)),
             expected: Cell::new(None),
             wake: Cell::new(None),
+            hung_up: Cell::new(false),
             now_ns: Cell::new(0),
             over: Cell::new(false),
             starts: RefCell::new(starts),
@@ -159,6 +166,19 @@ impl Lane {
         poll_fn(|_| self.take_wake().map_or(Poll::Pending, Poll::Ready))
     }
 
+    /// Counts the loss of the connection `token` and of what it was in the middle of.
+    pub(crate) fn lose(&self, token: usize, told: bool) {
+        let flight = self.flights[token].replace(Flight::Grounded);
+        self.recorder.borrow_mut().lose(flight, told);
+    }
+
+    /// The task being polled waits until the connection `token` has been made again.
+    pub(crate) fn hang_up(&self, token: usize) {
+        self.outgoing.borrow_mut().clear();
+        self.starts.borrow_mut().leave(token);
+        self.hung_up.set(true);
+    }
+
     #[inline]
     pub(crate) fn record<T>(&self, record: impl FnOnce(&mut Recorder) -> T) -> T {
         record(&mut self.recorder.borrow_mut())
@@ -212,6 +232,17 @@ impl Lane {
     #[inline]
     pub(crate) fn wake(&self, wake: Wake) {
         self.wake.set(Some(wake));
+    }
+
+    /// The task that was polled has called [`Lane::hang_up`] since this was last asked.
+    #[inline]
+    pub(crate) fn take_hung_up(&self) -> bool {
+        self.hung_up.replace(false)
+    }
+
+    /// The connection `token` has been made again.
+    pub(crate) fn return_to_work(&self, token: usize) {
+        self.starts.borrow_mut().go_on(token);
     }
 
     /// A start that is due; its lateness is recorded if it is ours.

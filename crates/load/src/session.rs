@@ -40,12 +40,23 @@ pub struct Session {
     bound: Box<[u64]>,
     /// Status flags of the latest answer that had some.
     status: u16,
+    /// The connection has broken off and has not been made again.
+    lost: bool,
 }
 
 impl Session {
     pub(crate) fn new(lane: Rc<Lane>, statements: Rc<[u32]>) -> Session {
         let bound = vec![0; statements.len().div_ceil(64)].into_boxed_slice();
-        Session { lane, statements, bound, status: 0 }
+        Session { lane, statements, bound, status: 0, lost: false }
+    }
+
+    /// The connection has been made again; the server knows the statements by these names.
+    pub(crate) fn renew(&mut self, statements: &[u32]) {
+        if self.statements[..] != *statements {
+            self.statements = statements.into();
+        }
+        self.bound.fill(0);
+        (self.status, self.lost) = (0, false);
     }
 
     /// Executes the `statement`-th of [`crate::Workload::statements`].
@@ -102,9 +113,12 @@ impl Session {
 
     #[inline]
     fn send(&mut self, name: u32, command: Command<'_>) -> Answer<'_> {
-        let sequence = self.lane.encode(command);
+        let state = if self.lost {
+            AnswerState::Lost
+        } else {
+            AnswerState::Sent(self.lane.encode(command))
+        };
         let sent_ns = self.lane.now_ns();
-        let state = AnswerState::Sent(sequence);
         Answer { session: self, state, name, sent_ns, outcome: Outcome::default() }
     }
 
@@ -130,6 +144,8 @@ pub struct Answer<'s> {
 enum AnswerState {
     /// Never sent: there is no such statement.
     Refused(String),
+    /// Never sent: there is no connection.
+    Lost,
     /// Sent; the answer begins with this packet number. The decoder does not know yet.
     Sent(u8),
     /// The decoder is at it.
@@ -145,6 +161,7 @@ impl Future for Answer<'_> {
             AnswerState::Refused(reason) => {
                 return Poll::Ready(Err(TransactionError::Workload(std::mem::take(reason))));
             }
+            AnswerState::Lost => return Poll::Ready(Err(TransactionError::Lost)),
             AnswerState::Sent(sequence) => {
                 let sequence = *sequence;
                 self.session.lane.expect(Expect::Result, sequence);
@@ -153,7 +170,14 @@ impl Future for Answer<'_> {
             }
             AnswerState::Waiting => {}
         }
-        let Some(Wake::Reply(reply)) = self.session.lane.take_wake() else { return Poll::Pending };
+        let reply = match self.session.lane.take_wake() {
+            Some(Wake::Reply(reply)) => reply,
+            Some(Wake::Lost) => {
+                self.session.lost = true;
+                return Poll::Ready(Err(TransactionError::Lost));
+            }
+            _ => return Poll::Pending,
+        };
         let more = reply.more_follow();
         match reply {
             Reply::Ok { affected_rows, last_insert_id, status, warnings } => {

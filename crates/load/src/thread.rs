@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use wire::{Command, Decoder, NoRows, Step};
+use wire::{Command, DecodeError, Decoder, NoRows, Step};
 
-use crate::arrivals::Arrivals;
 use crate::clock::Clock;
 use crate::connect::{Connected, connect};
 use crate::cpu::monotonic_ns;
+use crate::dialler::Dialler;
 use crate::error::DriveError;
-use crate::flight::{Age, Flight};
+use crate::flight::Flight;
+use crate::handover::{HandOver, cut_until};
 use crate::lane::{Lane, Wake};
 use crate::live::{Identity, live};
+use crate::policy::Policy;
 use crate::reactor::{Event, Reactor, Wait};
-use crate::recorder::Recorded;
 use crate::register::Register;
-use crate::report::ThreadUse;
 use crate::schedule::Interval;
 use crate::session::Session;
 use crate::spec::{DriveSpec, Target};
@@ -40,33 +40,6 @@ use crate::workload::{Statement, TransactionError, Workload};
 const ATTENTION: Duration = Duration::from_millis(50);
 /// Transactions that are still running this long after the end are abandoned.
 const DRAIN_NS: u64 = 5_000_000_000;
-
-/// What a thread hands over when an interval ends.
-pub(crate) struct ThreadInterval {
-    /// Which of the schedule's intervals.
-    pub index: usize,
-    /// What was counted.
-    pub recorded: Box<Recorded>,
-    /// CPU used.
-    pub cpu: ThreadUse,
-    /// Seconds in which it was used: the interval's length, but for how late its ends were noticed.
-    pub sampled_s: f64,
-    /// Of the last interval, transactions in flight at its end.
-    pub in_flight: Vec<Age>,
-    /// Of the last interval of an open loop, what has not been started by its end.
-    pub backlog: Option<Arrivals>,
-    /// Of the last interval, what each connection committed in the measured window.
-    pub commits: Vec<u64>,
-}
-
-/// The way of intervals to the coordinator, and of their memory back.
-pub(crate) trait HandOver {
-    /// A cleared [`Recorded`] that came back, if one has.
-    fn emptied(&mut self) -> Option<Box<Recorded>>;
-
-    /// Takes an interval that has ended.
-    fn hand_over(&mut self, interval: ThreadInterval);
-}
 
 /// Flags that end a drive early; raised, never lowered.
 #[derive(Clone, Copy)]
@@ -121,22 +94,23 @@ impl<'a> Crew<'a> {
         Ok(Crew { spec, register, timeline, thread, threads, stops, ordinals, connected })
     }
 
-    /// Drives `workload` from `start_ns` on; `coordinator` gets each interval as it ends.
+    /// Drives `workload` from `start_ns` on; `coordinator` gets each interval as it ends, and
+    /// `dialler`, if there is one, makes lost connections again.
     pub(crate) fn run<W: Workload, R: Reactor>(
         self,
         workload: &W,
         start_ns: u64,
         schedule: &[Interval],
+        dialler: Option<&Dialler>,
         coordinator: &mut dyn HandOver,
     ) -> Result<(), DriveError> {
         let Crew { spec, register, timeline, thread, threads, stops, ordinals, connected } = self;
         let starts = Starts::new(timeline, thread, threads, ordinals.len(), start_ns);
         let lane = Rc::new(Lane::new(register, ordinals.len(), starts)?);
-        let watch = |source| DriveError::System { what: "watch its connections", source };
         let mut reactor = R::new(ordinals.len()).map_err(watch)?;
         let mut tasks = Vec::new();
         let mut usual: Rc<[u32]> = Rc::new([]);
-        let retried: Rc<[u16]> = spec.retried_errors[..].into();
+        let policy = Rc::new(Policy::new(spec));
         for (token, (connected, &ordinal)) in connected.into_iter().zip(&ordinals).enumerate() {
             if usual[..] != connected.statements {
                 usual = connected.statements.into();
@@ -144,7 +118,7 @@ impl<'a> Crew<'a> {
             let session = Session::new(Rc::clone(&lane), Rc::clone(&usual));
             let (seed, stream) = (spec.seed, u64::from(ordinal));
             let identity = Identity { token, seed, stream, kinds: register.kinds.len() };
-            let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&retried));
+            let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&policy));
             tasks.push(Some(Box::pin(task)));
             reactor.add(token, connected.socket).map_err(watch)?;
         }
@@ -161,6 +135,8 @@ impl<'a> Crew<'a> {
             tasks,
             running,
             clock,
+            dialler,
+            missing: 0,
             dismissed: false,
         };
         crew.wait_for_start(stops)?;
@@ -186,6 +162,10 @@ struct Running<'a, R, F> {
     /// Tasks that have not ended.
     running: usize,
     clock: Clock<'a>,
+    /// Makes lost connections again; without it a loss ends the drive.
+    dialler: Option<&'a Dialler>,
+    /// Connections that it has been asked for.
+    missing: usize,
     /// The tasks that waited for a start know that none comes any more.
     dismissed: bool,
 }
@@ -225,6 +205,7 @@ where
             self.cut_until(now_ns, coordinator)?;
             stops.check()?;
             self.dismiss_if_over()?;
+            self.take_connections()?;
             self.start_due(now_ns)?;
             let boundary_ns = match self.clock.boundary_ns() {
                 Some(boundary_ns) => boundary_ns,
@@ -262,18 +243,17 @@ where
                     io::ErrorKind::UnexpectedEof,
                     "the server closed the connection",
                 );
-                return Err(lost(self.spec, self.ordinals[token], source));
+                return self.lose(token, source).map(|()| true);
             }
-            Event::Failed(source) => return Err(lost(self.spec, self.ordinals[token], source)),
+            Event::Failed(source) => return self.lose(token, source).map(|()| true),
         };
         let now_ns = monotonic_ns();
         cut_until(&mut self.clock, &self.lane, self.register, now_ns, coordinator)?;
         self.lane.set_now(now_ns);
         while !rest.is_empty() {
-            let step = self.decoders[token].feed(rest, &mut NoRows);
-            match step.map_err(|source| protocol(self.spec, self.ordinals[token], source))? {
-                Step::NeedMore => break,
-                Step::Reply { reply, used } => {
+            match self.decoders[token].feed(rest, &mut NoRows) {
+                Ok(Step::NeedMore) => break,
+                Ok(Step::Reply { reply, used }) => {
                     rest = &rest[used..];
                     self.lane.wake(Wake::Reply(reply));
                     let task = &mut self.tasks[token];
@@ -281,17 +261,75 @@ where
                     self.running -= usize::from(
                         ended.map_err(|error| failed(self.spec, self.ordinals[token], error))?,
                     );
+                    if self.lane.take_hung_up() {
+                        self.redial(token);
+                        return Ok(true);
+                    }
                 }
+                // Some servers say why they close a connection that had asked nothing.
+                Err(source @ DecodeError::Unsolicited) if self.dialler.is_some() => {
+                    let source = io::Error::new(io::ErrorKind::ConnectionAborted, source);
+                    return self.lose(token, source).map(|()| true);
+                }
+                Err(source) => return Err(protocol(self.spec, self.ordinals[token], source)),
             }
         }
         self.send(token)?;
         Ok(true)
     }
 
+    /// The connection of `token` has broken off: the end of the drive, or of its transaction.
+    #[cold]
+    fn lose(&mut self, token: usize, source: io::Error) -> Result<(), DriveError> {
+        if self.dialler.is_none() {
+            return Err(lost(self.spec, self.ordinals[token], source));
+        }
+        self.lane.set_now(monotonic_ns());
+        self.lane.wake(Wake::Lost);
+        self.poll_task(token)?;
+        if self.tasks[token].is_none() {
+            self.reactor.close(token);
+        }
+        Ok(())
+    }
+
+    /// The task of `token` has given its connection up.
+    #[cold]
+    fn redial(&mut self, token: usize) {
+        self.reactor.close(token);
+        self.decoders[token] = Decoder::new();
+        if let Some(dialler) = self.dialler {
+            dialler.dial(token, self.ordinals[token] as usize % self.spec.targets.len());
+            self.missing += 1;
+        }
+    }
+
+    /// Goes on with the connections that have been made again.
+    fn take_connections(&mut self) -> Result<(), DriveError> {
+        while self.missing > 0
+            && let Some((token, connected)) = self.dialler.and_then(Dialler::connected)
+        {
+            self.missing -= 1;
+            if self.tasks[token].is_none() {
+                continue;
+            }
+            self.reactor.add(token, connected.socket).map_err(watch)?;
+            self.lane.set_now(monotonic_ns());
+            self.lane.return_to_work(token);
+            self.lane.wake(Wake::Connected(connected.statements));
+            self.poll_task(token)?;
+            self.send(token)?;
+        }
+        Ok(())
+    }
+
     fn poll_task(&mut self, token: usize) -> Result<(), DriveError> {
         let ended = poll(&mut self.tasks[token], &self.lane, &mut self.decoders[token])
             .map_err(|error| failed(self.spec, self.ordinals[token], error))?;
         self.running -= usize::from(ended);
+        if self.lane.take_hung_up() {
+            self.redial(token);
+        }
         Ok(())
     }
 
@@ -342,49 +380,12 @@ where
             self.reactor.close(token);
             return Ok(());
         }
-        sent.map_err(|source| lost(self.spec, self.ordinals[token], source))
+        sent.or_else(|source| self.lose(token, source))
     }
 
     fn cut_until(&mut self, now_ns: u64, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
         cut_until(&mut self.clock, &self.lane, self.register, now_ns, coordinator)
     }
-}
-
-/// Ends the intervals that lie before `now_ns`.
-#[inline]
-fn cut_until(
-    clock: &mut Clock<'_>,
-    lane: &Lane,
-    register: &Register,
-    now_ns: u64,
-    coordinator: &mut dyn HandOver,
-) -> Result<(), DriveError> {
-    while let Some(boundary_ns) = clock.boundary_ns()
-        && now_ns >= boundary_ns
-    {
-        let (cpu, sampled_s) = clock.sample(now_ns);
-        // Only a coordinator that is a whole interval late has nothing to give back; then memory
-        // is cheaper than waiting.
-        let empty = match coordinator.emptied() {
-            Some(empty) => empty,
-            None => Recorded::new(register)?,
-        };
-        let recorded = lane.cut(empty);
-        let index = clock.advance();
-        let is_last = clock.boundary_ns().is_none();
-        let (mut in_flight, mut backlog, mut commits) = (Vec::new(), None, Vec::new());
-        if is_last {
-            (in_flight, backlog) = (lane.ages(boundary_ns), lane.backlog());
-            commits = lane.commits();
-            lane.end();
-        } else if clock.begins_window() {
-            lane.count_anew();
-        }
-        let interval =
-            ThreadInterval { index, recorded, cpu, sampled_s, in_flight, backlog, commits };
-        coordinator.hand_over(interval);
-    }
-    Ok(())
 }
 
 /// Asks the kernel for timers that ring when they should, rather than up to 50 us later with
@@ -416,6 +417,10 @@ where
             result.map(|()| true)
         }
     }
+}
+
+fn watch(source: io::Error) -> DriveError {
+    DriveError::System { what: "watch its connections", source }
 }
 
 #[cold]

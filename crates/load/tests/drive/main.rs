@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod kinds;
+mod lost;
 mod schedule;
 mod scripted;
 

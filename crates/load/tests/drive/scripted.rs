@@ -23,6 +23,8 @@ pub enum Act {
     Silence,
     /// Closes the connection.
     Close,
+    /// Answers, then says why it closes the connection, which nobody asked.
+    Farewell,
     /// Sends this instead of an answer.
     Bytes(&'static [u8]),
 }
@@ -43,6 +45,10 @@ pub struct Heard {
     pub quit: AtomicU64,
     /// What was answered, in the order of the answers.
     pub log: Mutex<Vec<Logged>>,
+    /// Until this instant (CLOCK_MONOTONIC) whoever connects is turned away.
+    pub away_until_ns: AtomicU64,
+    /// How many were.
+    pub turned_away: AtomicU64,
     /// Statements of each connection.
     pub per_connection: Mutex<Vec<u64>>,
 }
@@ -74,12 +80,24 @@ impl Scripted {
         piece: usize,
         script: impl Fn(u64, &str) -> Act + Send + Sync + 'static,
     ) -> Scripted {
+        Scripted::start_hearing(piece, Arc::default(), script)
+    }
+
+    /// The same, for a script that looks at what was heard.
+    pub fn start_hearing(
+        piece: usize,
+        heard: Arc<Heard>,
+        script: impl Fn(u64, &str) -> Act + Send + Sync + 'static,
+    ) -> Scripted {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("s")).unwrap();
-        let heard = Arc::new(Heard::default());
         let (script, ear): (Arc<Script>, _) = (Arc::new(script), Arc::clone(&heard));
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
+                if monotonic_ns() < ear.away_until_ns.load(Ordering::SeqCst) {
+                    ear.turned_away.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
                 let (script, heard) = (Arc::clone(&script), Arc::clone(&ear));
                 std::thread::Builder::new()
                     .stack_size(128 * 1024)
@@ -182,8 +200,9 @@ impl Connection {
             let act = script(count, &text);
             count += 1;
             heard.per_connection.lock().unwrap()[index] = count;
+            let farewell = matches!(act, Act::Farewell);
             match act {
-                Act::Answer => {}
+                Act::Answer | Act::Farewell => {}
                 Act::Late(delay) => std::thread::sleep(delay),
                 Act::Error(code, message) => {
                     *heard.refused.lock().unwrap().entry(code).or_default() += 1;
@@ -219,6 +238,10 @@ impl Connection {
                 self.payload(&[0xfe, 0, 0, status, 0])?;
             } else {
                 self.ok(u8::from(text.starts_with("UPDATE")), status)?;
+            }
+            if farewell {
+                self.sequence = 0;
+                return self.payload(b"\xff\x1d\x04#08S01Server shutdown in progress");
             }
         }
     }
