@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::task::Poll;
 
-use wire::{Command, Expect, Reply};
+use wire::{Expect, Reply};
 
 use crate::arrivals::Arrivals;
 use crate::error::DriveError;
@@ -84,10 +84,16 @@ impl Lane {
 
     // For sessions.
 
-    /// Appends a command to what will be sent; returns the first packet number of its answer.
+    /// Lets `encode` append a command to what will be sent; returns what it does, the first packet
+    /// number of the answer.
     #[inline]
-    pub(crate) fn encode(&self, command: Command<'_>) -> u8 {
-        command.encode(&mut self.outgoing.borrow_mut())
+    pub(crate) fn encode_with(&self, encode: impl FnOnce(&mut Vec<u8>) -> u8) -> u8 {
+        encode(&mut self.outgoing.borrow_mut())
+    }
+
+    /// Forgets what would be sent.
+    pub(crate) fn discard(&self) {
+        self.outgoing.borrow_mut().clear();
     }
 
     /// Names the answer that the task being polled waits for.
@@ -174,7 +180,7 @@ impl Lane {
 
     /// The task being polled waits until the connection `token` has been made again.
     pub(crate) fn hang_up(&self, token: usize) {
-        self.outgoing.borrow_mut().clear();
+        self.discard();
         self.starts.borrow_mut().leave(token);
         self.hung_up.set(true);
     }

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use wire::{Command, Expect, Param, Reply, status, types_signature};
+use wire::{Command, Expect, Param, Reply, Template, status, types_signature};
 
 use crate::lane::{Lane, Wake};
 use crate::register::{BEGIN, COMMIT, OTHER, ROLLBACK};
@@ -36,6 +36,8 @@ pub struct Session {
     /// The server's names of the prepared statements. Usually the same for all connections of a
     /// thread, which then share one list.
     statements: Rc<[u32]>,
+    /// All statements of the drive, where they travel as text; else none.
+    texts: Rc<[Template]>,
     /// One bit per statement: the server knows the types of its parameters.
     bound: Box<[u64]>,
     /// Status flags of the latest answer that had some.
@@ -45,9 +47,9 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(lane: Rc<Lane>, statements: Rc<[u32]>) -> Session {
+    pub(crate) fn new(lane: Rc<Lane>, statements: Rc<[u32]>, texts: Rc<[Template]>) -> Session {
         let bound = vec![0; statements.len().div_ceil(64)].into_boxed_slice();
-        Session { lane, statements, bound, status: 0, lost: false }
+        Session { lane, statements, texts, bound, status: 0, lost: false }
     }
 
     /// The connection has been made again; the server knows the statements by these names.
@@ -65,11 +67,14 @@ impl Session {
     /// (When awaited.) The server's, or that there is no such statement.
     #[inline]
     pub fn execute(&mut self, statement: usize, params: &[Param<'_>]) -> Answer<'_> {
+        let name = self.lane.name_of(statement);
+        if let Some(template) = self.texts.get(statement) {
+            return self.render(name, statement, template.params(), params);
+        }
         let Some(&id) = self.statements.get(statement) else {
             return self.refuse(format!("there is no statement {statement}"));
         };
         let types = !self.lane.knows_types(&mut self.bound, statement, types_signature(params));
-        let name = self.lane.name_of(statement);
         self.send(name, Command::Execute { statement: id, params, types })
     }
 
@@ -111,12 +116,37 @@ impl Session {
         self.status & status::IN_TRANS != 0
     }
 
+    /// Sends a statement as text, with its values in it.
+    fn render(
+        &mut self,
+        name: u32,
+        statement: usize,
+        wanted: usize,
+        params: &[Param<'_>],
+    ) -> Answer<'_> {
+        if params.len() != wanted {
+            let got = params.len();
+            return self.refuse(format!("statement {statement} takes {wanted} values, got {got}"));
+        }
+        let backslashes = self.status & status::NO_BACKSLASH_ESCAPES == 0;
+        let template = &self.texts[statement];
+        let sequence = self.lane.encode_with(|out| template.encode(params, backslashes, out));
+        self.sent(name, sequence)
+    }
+
     #[inline]
     fn send(&mut self, name: u32, command: Command<'_>) -> Answer<'_> {
+        let sequence = self.lane.encode_with(|out| command.encode(out));
+        self.sent(name, sequence)
+    }
+
+    #[inline]
+    fn sent(&mut self, name: u32, sequence: u8) -> Answer<'_> {
         let state = if self.lost {
+            self.lane.discard();
             AnswerState::Lost
         } else {
-            AnswerState::Sent(self.lane.encode(command))
+            AnswerState::Sent(sequence)
         };
         let sent_ns = self.lane.now_ns();
         Answer { session: self, state, name, sent_ns, outcome: Outcome::default() }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use wire::{Command, DecodeError, Decoder, NoRows, Step};
+use wire::{Command, DecodeError, Decoder, NoRows, Step, Template};
 
 use crate::clock::Clock;
 use crate::connect::{Connected, connect};
@@ -59,39 +59,47 @@ impl Stops<'_> {
     }
 }
 
+/// What every thread of a drive is told.
+#[derive(Clone, Copy)]
+pub(crate) struct Brief<'a> {
+    /// What is asked.
+    pub spec: &'a DriveSpec,
+    /// What is counted apart.
+    pub register: &'a Register,
+    /// Rate and connections.
+    pub timeline: &'a Arc<Timeline>,
+    /// Statements that each connection prepares, or none.
+    pub prepared: &'a [Statement],
+    /// Statements that travel as text, or none.
+    pub texts: &'a [Statement],
+    /// Why it may end early.
+    pub stops: Stops<'a>,
+    /// Generator threads.
+    pub threads: u32,
+}
+
 /// The connections of one thread before the start.
 pub(crate) struct Crew<'a> {
-    spec: &'a DriveSpec,
-    register: &'a Register,
-    timeline: &'a Arc<Timeline>,
-    /// Which thread of how many.
+    brief: Brief<'a>,
     thread: u32,
-    threads: u32,
-    stops: Stops<'a>,
     /// Ordinals in the whole drive, which choose target and random stream.
     ordinals: Vec<u32>,
     connected: Vec<Connected>,
 }
 
 impl<'a> Crew<'a> {
-    /// Connects every `threads`-th connection, beginning with that of number `thread`, one after the other.
-    pub(crate) fn connect(
-        spec: &'a DriveSpec,
-        register: &'a Register,
-        timeline: &'a Arc<Timeline>,
-        statements: &[Statement],
-        thread: u32,
-        threads: u32,
-        stops: Stops<'a>,
-    ) -> Result<Crew<'a>, DriveError> {
+    /// Connects every `threads`-th connection, beginning with that of the thread's own number, one
+    /// after the other.
+    pub(crate) fn connect(brief: Brief<'a>, thread: u32) -> Result<Crew<'a>, DriveError> {
+        let Brief { spec, prepared, stops, threads, .. } = brief;
         let ordinals: Vec<u32> =
             (thread..spec.connections_max()).step_by(threads as usize).collect();
         let mut connected = Vec::with_capacity(ordinals.len());
         for &ordinal in &ordinals {
             stops.check()?;
-            connected.push(connect(target(spec, ordinal), statements)?);
+            connected.push(connect(target(spec, ordinal), prepared)?);
         }
-        Ok(Crew { spec, register, timeline, thread, threads, stops, ordinals, connected })
+        Ok(Crew { brief, thread, ordinals, connected })
     }
 
     /// Drives `workload` from `start_ns` on; `coordinator` gets each interval as it ends, and
@@ -104,18 +112,20 @@ impl<'a> Crew<'a> {
         dialler: Option<&Dialler>,
         coordinator: &mut dyn HandOver,
     ) -> Result<(), DriveError> {
-        let Crew { spec, register, timeline, thread, threads, stops, ordinals, connected } = self;
+        let Crew { brief, thread, ordinals, connected } = self;
+        let Brief { spec, register, timeline, texts, stops, threads, .. } = brief;
         let starts = Starts::new(timeline, thread, threads, ordinals.len(), start_ns);
         let lane = Rc::new(Lane::new(register, ordinals.len(), starts)?);
         let mut reactor = R::new(ordinals.len()).map_err(watch)?;
         let mut tasks = Vec::new();
         let mut usual: Rc<[u32]> = Rc::new([]);
+        let texts: Rc<[Template]> = texts.iter().map(|text| Template::new(&text.text)).collect();
         let policy = Rc::new(Policy::new(spec));
         for (token, (connected, &ordinal)) in connected.into_iter().zip(&ordinals).enumerate() {
             if usual[..] != connected.statements {
                 usual = connected.statements.into();
             }
-            let session = Session::new(Rc::clone(&lane), Rc::clone(&usual));
+            let session = Session::new(Rc::clone(&lane), Rc::clone(&usual), Rc::clone(&texts));
             let (seed, stream) = (spec.seed, u64::from(ordinal));
             let identity = Identity { token, seed, stream, kinds: register.kinds.len() };
             let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&policy));
@@ -371,7 +381,7 @@ where
     fn send(&mut self, token: usize) -> Result<(), DriveError> {
         let ended = self.tasks[token].is_none();
         if ended {
-            self.lane.encode(Command::Quit);
+            self.lane.encode_with(|out| Command::Quit.encode(out));
         }
         let reactor = &mut self.reactor;
         let sent = self.lane.flush(|bytes| reactor.send(token, bytes));

@@ -5,6 +5,7 @@ mod kinds;
 mod lost;
 mod schedule;
 mod scripted;
+mod text;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

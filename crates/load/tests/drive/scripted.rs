@@ -41,6 +41,8 @@ pub struct Heard {
     pub refused: Mutex<HashMap<u16, u64>>,
     /// Executions that came with the types of their parameters.
     pub typed: AtomicU64,
+    /// Statements that were prepared.
+    pub prepared: AtomicU64,
     /// Connections that said goodbye.
     pub quit: AtomicU64,
     /// What was answered, in the order of the answers.
@@ -137,6 +139,10 @@ impl Scripted {
         self.heard.answered.lock().unwrap().get(text).copied().unwrap_or(0)
     }
 
+    pub fn prepared(&self) -> u64 {
+        self.heard.prepared.load(Ordering::Relaxed)
+    }
+
     pub fn refused(&self, code: u16) -> u64 {
         self.heard.refused.lock().unwrap().get(&code).copied().unwrap_or(0)
     }
@@ -175,6 +181,7 @@ impl Connection {
                     let text = String::from_utf8_lossy(&command[1..]).into_owned();
                     let params = text.matches('?').count() as u8;
                     statements.push(text);
+                    heard.prepared.fetch_add(1, Ordering::Relaxed);
                     let id = statements.len() as u8;
                     self.payload(&[0, id, 0, 0, 0, 0, 0, params, 0, 0, 0, 0])?;
                     for _ in 0..params {
