@@ -43,6 +43,12 @@ impl<'a> Clock<'a> {
         self.start_ns.saturating_add(self.schedule.last().map_or(0, |last| last.end_ns))
     }
 
+    /// The interval under way is the first of the measured window.
+    pub(crate) fn begins_window(&self) -> bool {
+        let measured = |index: usize| self.schedule.get(index).is_some_and(|next| next.measured);
+        measured(self.next) && !self.next.checked_sub(1).is_some_and(measured)
+    }
+
     /// Goes on to the next interval; the index of the one that ended.
     pub(crate) fn advance(&mut self) -> usize {
         self.next += 1;
@@ -77,9 +83,12 @@ mod tests {
         let mut clock = Clock::new(1_000, &schedule);
         let mut ends = Vec::new();
         while let Some(end_ns) = clock.boundary_ns() {
-            ends.push((clock.advance(), end_ns));
+            ends.push((clock.advance(), end_ns, clock.begins_window()));
         }
-        assert_eq!(ends, [(0, 500_001_000), (1, 1_000_001_000), (2, 1_250_001_000)]);
+        assert_eq!(
+            ends,
+            [(0, 500_001_000, true), (1, 1_000_001_000, false), (2, 1_250_001_000, false)]
+        );
         assert_eq!((clock.start_ns(), clock.end_ns()), (1_000, 1_250_001_000));
 
         let (before, waited_before_s) = (thread_cpu_s(), RunQueue::of_this_thread().waited_s());

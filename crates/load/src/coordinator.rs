@@ -4,21 +4,29 @@
 //! Runs in the caller's thread. Generator threads send it messages and never wait for it, except
 //! for the common start.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
+use hdrhistogram::Histogram;
+
+use crate::arrivals::Arrivals;
 use crate::cpu::monotonic_ns;
 use crate::error::DriveError;
 use crate::flight::Age;
+use crate::handover::{HandOver, ThreadInterval};
 use crate::histogram::{latency_ms, serialize};
 use crate::peak::Peak;
 use crate::recorder::{Counts, Recorded};
-use crate::report::{DriveEvent, DriveReport, Second, ThreadUse};
+use crate::register::Register;
+use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::Interval;
 use crate::spec::DriveSpec;
-use crate::thread::{HandOver, ThreadInterval};
+use crate::summary::{
+    all_kinds, errors, fairness, kinds, retries, second, statements, transactions,
+};
+use crate::timeline::Timeline;
 
 /// From the word to the first transaction, for all threads to hear it.
 const LEAD_NS: u64 = 20_000_000;
@@ -71,6 +79,8 @@ pub(crate) struct Team {
 /// See the module.
 pub(crate) struct Coordinator<'a> {
     spec: &'a DriveSpec,
+    register: &'a Register,
+    timeline: &'a Timeline,
     schedule: &'a [Interval],
     team: Team,
     /// By thread: intervals that came and wait for those of the other threads.
@@ -87,6 +97,10 @@ pub(crate) struct Coordinator<'a> {
     peak: Peak,
     /// At the end of the window.
     in_flight: Vec<Age>,
+    /// Of each thread: what was due and had not started then.
+    backlogs: Vec<Arrivals>,
+    /// Of each connection in the measured window.
+    commits: Vec<u64>,
     report: DriveReport,
 }
 
@@ -94,22 +108,28 @@ impl<'a> Coordinator<'a> {
     /// Of a drive that `began` with the first connect.
     pub(crate) fn new(
         spec: &'a DriveSpec,
+        register: &'a Register,
+        timeline: &'a Timeline,
         schedule: &'a [Interval],
         team: Team,
         began: Instant,
     ) -> Result<Coordinator<'a>, DriveError> {
         Ok(Coordinator {
             spec,
+            register,
+            timeline,
             schedule,
             waiting: (0..team.threads).map(|_| VecDeque::new()).collect(),
             told: 0,
             began,
             start_ns: None,
             connected: 0,
-            sum: Recorded::new()?,
-            total: Recorded::new()?,
+            sum: Recorded::new(register)?,
+            total: Recorded::new(register)?,
             peak: Peak::default(),
             in_flight: Vec::new(),
+            backlogs: Vec::new(),
+            commits: Vec::new(),
             report: DriveReport { threads: team.threads, ..DriveReport::default() },
             team,
         })
@@ -163,7 +183,7 @@ impl<'a> Coordinator<'a> {
             let _ = word.send(start_ns);
         }
         on_event(DriveEvent::Connected {
-            connections: self.spec.connections,
+            connections: self.spec.connections_max(),
             threads: self.team.threads,
             pinned: self.team.pins.clone(),
             reactor: self.team.reactor.to_owned(),
@@ -187,12 +207,14 @@ impl<'a> Coordinator<'a> {
             self.sum.clear();
             let mut cpu = Vec::with_capacity(parts.len());
             for (thread, mut part) in parts.into_iter().enumerate() {
-                add(&mut self.sum, &part.recorded)?;
+                self.sum.add(&part.recorded)?;
                 part.recorded.clear();
                 // A thread that has ended takes nothing back.
                 let _ = self.team.returns[thread].send(part.recorded);
                 cpu.push(part.cpu);
                 self.in_flight.extend(part.in_flight);
+                self.backlogs.extend(part.backlog);
+                self.commits.extend(part.commits);
                 if interval.measured {
                     self.report.user_s += part.cpu.user_s;
                     self.report.sys_s += part.cpu.sys_s;
@@ -200,9 +222,11 @@ impl<'a> Coordinator<'a> {
                 }
             }
             if interval.measured {
-                add(&mut self.total, &self.sum)?;
+                self.total.add(&self.sum)?;
             }
-            on_event(DriveEvent::Second(second(interval, self.spec.connections, &self.sum, cpu)));
+            let connections = self.timeline.connections(interval.end_ns.saturating_sub(1));
+            let second = second(interval, connections, &self.sum, cpu)?;
+            on_event(DriveEvent::Second(second));
         }
         Ok(())
     }
@@ -213,93 +237,76 @@ impl<'a> Coordinator<'a> {
             let (told, all) = (self.told, self.schedule.len());
             return Err(DriveError::Internal(format!("{told} of {all} intervals were told")));
         }
-        self.record_stalled();
-        let Counts { transactions, reads, writes, other, retries, .. } = self.total.counts;
+        let mut response = all_kinds(&self.total, |kind| &kind.response)?;
+        let mut service = all_kinds(&self.total, |kind| &kind.service)?;
+        self.record_stalled(&mut response, &mut service);
+        let Coordinator { spec, register, mut report, total, .. } = self;
+        let Counts { reads, writes, other, failed, reconnects, .. } = total.counts;
         let peak = self.peak.shares();
-        self.report.peak_thread_share = peak.busy;
-        self.report.peak_thread_wait = peak.wait;
-        let warmup_ns = u64::try_from(self.spec.warmup.as_nanos()).unwrap_or(u64::MAX);
-        self.report.measured_s = self.spec.measure.as_secs_f64();
-        self.report.measure_start_monotonic_ns =
+        report.peak_thread_share = peak.busy;
+        report.peak_thread_wait = peak.wait;
+        let warmup_ns = u64::try_from(spec.warmup.as_nanos()).unwrap_or(u64::MAX);
+        report.measured_s = spec.measure.as_secs_f64();
+        report.measure_start_monotonic_ns =
             self.start_ns.unwrap_or_default().saturating_add(warmup_ns);
-        self.report.transactions = transactions;
-        self.report.reads = reads;
-        self.report.writes = writes;
-        self.report.other = other;
-        self.report.retries = retries;
-        self.report.errors = by_code(&self.total.counts);
-        self.report.response = latency_ms(&self.total.response);
-        self.report.service = latency_ms(&self.total.service);
-        self.report.response_hdr_base64 = serialize(&self.total.response)?;
-        self.report.service_hdr_base64 = serialize(&self.total.service)?;
-        let stalled = self.report.stalled_at_end;
-        let recorded = [self.total.response.len(), self.total.service.len()];
-        if recorded != [transactions + stalled; 2] {
+        report.transactions = transactions(&total);
+        (report.reads, report.writes, report.other) = (reads, writes, other);
+        (report.failed, report.reconnects) = (failed, reconnects);
+        report.retries = retries(&total);
+        report.errors = errors(&total);
+        report.response = latency_ms(&response);
+        report.service = latency_ms(&service);
+        report.response_hdr_base64 = serialize(&response)?;
+        report.service_hdr_base64 = serialize(&service)?;
+        report.kinds = kinds(register, &total)?;
+        report.statements = statements(register, &total);
+        report.fairness = fairness(&self.commits);
+        report.schedule_error = latency_ms(&total.schedule_error);
+        report.generator.reactor = self.team.reactor.to_owned();
+        let DriveReport { transactions, stalled_at_end, overdue_at_end, .. } = report;
+        let expected = transactions + stalled_at_end;
+        let got = [
+            response.len(),
+            service.len() + overdue_at_end,
+            self.commits.iter().sum::<u64>() + stalled_at_end + overdue_at_end,
+        ];
+        if got != [expected + overdue_at_end; 3] {
             return Err(DriveError::Internal(format!(
-                "{transactions} transactions and {stalled} stalled, but {} response and {} service \
-                 times",
-                recorded[0], recorded[1]
+                "{transactions} transactions, {stalled_at_end} stalled and {overdue_at_end} \
+                 overdue, but {got:?} response times, service times and commits of connections"
             )));
         }
-        Ok(self.report)
+        Ok(report)
     }
 
     /// Transactions in flight at the window's end, of which those older than all that were
     /// committed are recorded with the age they have. The others' ages would only pull the
     /// percentiles down: what is cut off by the end is short because it is cut off.
-    fn record_stalled(&mut self) {
-        let recorded_max_ns = self.total.response.max();
+    ///
+    /// The same goes for what was due and had not started, which has a response time only.
+    fn record_stalled(&mut self, response: &mut Histogram<u64>, service: &mut Histogram<u64>) {
+        let recorded_max_ns = response.max();
         for age in &self.in_flight {
             let age_ms = age.response_ns as f64 / 1e6;
             self.report.oldest_in_flight_ms = self.report.oldest_in_flight_ms.max(age_ms);
             if age.response_ns > recorded_max_ns {
                 self.report.stalled_at_end += 1;
-                self.total.response.saturating_record(age.response_ns.max(1));
-                self.total.service.saturating_record(age.service_ns.max(1));
+                response.saturating_record(age.response_ns.max(1));
+                service.saturating_record(age.service_ns.max(1));
             }
         }
         self.report.in_flight_at_end = self.in_flight.len() as u64;
-    }
-}
-
-fn add(sum: &mut Recorded, part: &Recorded) -> Result<(), DriveError> {
-    let Counts { transactions, reads, writes, other, retries, errors } = &part.counts;
-    sum.counts.transactions += transactions;
-    sum.counts.reads += reads;
-    sum.counts.writes += writes;
-    sum.counts.other += other;
-    sum.counts.retries += retries;
-    for &(code, count) in errors {
-        match sum.counts.errors.iter_mut().find(|(known, _)| *known == code) {
-            Some((_, sum)) => *sum += count,
-            None => sum.counts.errors.push((code, count)),
+        for backlog in &mut self.backlogs {
+            while backlog.due_ns() < u64::MAX {
+                let age_ns = self.timeline.end_ns.saturating_sub(backlog.due_ns());
+                self.report.never_started += 1;
+                if age_ns > recorded_max_ns {
+                    self.report.overdue_at_end += 1;
+                    response.saturating_record(age_ns.max(1));
+                }
+                backlog.advance();
+            }
         }
-    }
-    sum.response
-        .add(&part.response)
-        .and_then(|()| sum.service.add(&part.service))
-        .map_err(|error| DriveError::Internal(format!("histogram: {error}")))
-}
-
-fn by_code(counts: &Counts) -> BTreeMap<String, u64> {
-    counts.errors.iter().map(|(code, count)| (code.to_string(), *count)).collect()
-}
-
-fn second(interval: Interval, connections: u32, sum: &Recorded, threads: Vec<ThreadUse>) -> Second {
-    Second {
-        at_s: interval.at_s(),
-        end_s: interval.end_s(),
-        length_s: interval.length_s(),
-        measured: interval.measured,
-        connections,
-        transactions: sum.counts.transactions,
-        reads: sum.counts.reads,
-        writes: sum.counts.writes,
-        other: sum.counts.other,
-        errors: by_code(&sum.counts),
-        retries: sum.counts.retries,
-        response: latency_ms(&sum.response),
-        threads,
     }
 }
 
@@ -312,40 +319,52 @@ mod tests {
     use super::*;
     use crate::flight::Begun;
     use crate::recorder::Recorder;
+    use crate::register::OTHER;
+    use crate::report::ThreadUse;
     use crate::schedule::intervals;
 
     fn spec(measure: Duration) -> DriveSpec {
         DriveSpec { connections: 3, threads: Some(1), measure, seed: 1, ..DriveSpec::default() }
     }
 
+    fn register() -> Register {
+        let names = crate::register::PROTOCOL.map(str::to_owned).to_vec();
+        Register { kinds: vec!["all".to_owned()], names, name_of: Vec::new() }
+    }
+
     fn coordinator<'a>(
         spec: &'a DriveSpec,
+        register: &'a Register,
+        timeline: &'a Timeline,
         schedule: &'a [Interval],
         returns: Vec<Sender<Box<Recorded>>>,
     ) -> Coordinator<'a> {
         let team =
             Team { threads: 1, pins: Vec::new(), reactor: "none", words: Vec::new(), returns };
-        Coordinator::new(spec, schedule, team, Instant::now()).unwrap()
+        Coordinator::new(spec, register, timeline, schedule, team, Instant::now()).unwrap()
     }
 
     fn interval(index: usize, recorded: Box<Recorded>, in_flight: Vec<Age>) -> ThreadInterval {
-        ThreadInterval { index, recorded, cpu: ThreadUse::default(), sampled_s: 1.0, in_flight }
+        let (cpu, commits) = (ThreadUse::default(), vec![recorded.kinds[0].transactions]);
+        ThreadInterval { index, recorded, cpu, sampled_s: 1.0, in_flight, backlog: None, commits }
     }
 
     #[test]
     fn memory_goes_round_and_comes_back_empty() {
-        let spec = spec(Duration::from_secs(6));
+        let (register, spec) = (register(), spec(Duration::from_secs(6)));
+        let timeline = Timeline::new(&spec).unwrap();
         let schedule = intervals(spec.warmup, spec.measure);
         let ((say, hear), (give_back, back)) = (channel(), channel());
-        give_back.send(Recorded::new().unwrap()).unwrap();
+        give_back.send(Recorded::new(&register).unwrap()).unwrap();
         let mut post = Post { thread: 0, say, back };
-        let mut coordinator = coordinator(&spec, &schedule, vec![give_back]);
-        let mut recorder = Recorder::new().unwrap();
+        let mut coordinator = coordinator(&spec, &register, &timeline, &schedule, vec![give_back]);
+        let mut recorder = Recorder::new(&register).unwrap();
         let (mut places, mut told) = (Vec::new(), Vec::new());
         for index in 0..6 {
             recorder.attempt();
-            recorder.retry(1213);
-            recorder.commit(Begun { intended_ns: 0, started_ns: 0 }, 1_000_000);
+            recorder.refused(OTHER, 1213);
+            recorder.retry(0);
+            recorder.commit(0, Begun { intended_ns: 0, started_ns: 0 }, 1_000_000);
             let recorded = recorder.cut(post.emptied().unwrap());
             places.push(std::ptr::from_ref(&*recorded));
             post.hand_over(interval(index, recorded, Vec::new()));
@@ -367,14 +386,16 @@ mod tests {
 
     #[test]
     fn only_what_is_older_than_all_that_ended_is_a_stall() {
-        let spec = spec(Duration::from_secs(1));
+        let (register, spec) = (register(), spec(Duration::from_secs(1)));
+        let timeline = Timeline::new(&spec).unwrap();
         let schedule = intervals(spec.warmup, spec.measure);
-        let mut coordinator = coordinator(&spec, &schedule, vec![channel().0]);
-        let mut recorder = Recorder::new().unwrap();
+        let mut coordinator =
+            coordinator(&spec, &register, &timeline, &schedule, vec![channel().0]);
+        let mut recorder = Recorder::new(&register).unwrap();
         for _ in 0..100 {
-            recorder.commit(Begun { intended_ns: 0, started_ns: 0 }, 4_000_000);
+            recorder.commit(0, Begun { intended_ns: 0, started_ns: 0 }, 4_000_000);
         }
-        let recorded = recorder.cut(Recorded::new().unwrap());
+        let recorded = recorder.cut(Recorded::new(&register).unwrap());
         let age = |ms: u64| Age { response_ns: ms * 1_000_000, service_ns: ms * 500_000 };
         let ages = vec![age(1), age(600), age(4)];
         coordinator.waiting[0].push_back(interval(0, recorded, ages));

@@ -1,6 +1,7 @@
 //! A whole drive: checks what is asked, chooses and starts the threads, and lets the `coordinator`
 //! listen to them until all have ended.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -8,22 +9,26 @@ use std::time::Instant;
 use crate::coordinator::{Coordinator, Message, Post, Team};
 use crate::cpu::{allowed_cpus, choose_pins, choose_threads, pin_to};
 use crate::descriptors;
+use crate::dialler::Dialler;
 use crate::epoll::Epoll;
 use crate::error::DriveError;
 use crate::reactor::Reactor;
 use crate::recorder::Recorded;
+use crate::register::Register;
 use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::{Interval, intervals};
-use crate::spec::DriveSpec;
-use crate::thread::{Crew, Stops};
-use crate::workload::{Statement, Workload};
+use crate::spec::{DriveSpec, OnLost, StatementProtocol};
+use crate::thread::{Brief, Crew, Stops};
+use crate::timeline::Timeline;
+use crate::workload::Workload;
 
 /// Drives `workload` as `spec` says and tells `on_event`; `stop` ends it early (an error then)
 /// within 100 ms, or within a connection's handshake.
 ///
 /// # Errors
 /// A target that cannot be reached, refuses a statement with an error that is not retried, or goes
-/// away: the first such error of any connection ends the drive.
+/// away where connections are not made again: the first such error of any connection ends the
+/// drive.
 pub fn drive<W: Workload>(
     workload: &W,
     spec: &DriveSpec,
@@ -48,15 +53,29 @@ fn drive_by<W: Workload, R: Reactor>(
     if spec.measure.is_zero() {
         return Err(DriveError::Spec("nothing is measured in no time"));
     }
+    let timeline = Arc::new(Timeline::new(spec)?);
     let cpus = allowed_cpus();
-    let threads = choose_threads(spec.threads, spec.connections, cpus.len());
+    let connections = spec.connections_max();
+    let threads = choose_threads(spec.threads, connections, cpus.len());
     let pins = choose_pins(spec.pin.as_deref(), threads, &cpus);
-    let descriptors = descriptors::needed(spec.connections, threads);
+    let descriptors = descriptors::needed(connections, threads);
     descriptors::make_room(descriptors);
-    let statements = workload.statements();
+    let register = Register::new(workload);
+    let (prepared, texts) = match spec.protocol {
+        StatementProtocol::Prepared => (workload.statements(), Vec::new()),
+        StatementProtocol::Text => (Vec::new(), workload.statements()),
+    };
     let schedule = intervals(spec.warmup, spec.measure);
+    let mut diallers = match spec.on_lost {
+        OnLost::Fail => Vec::new(),
+        OnLost::Reconnect => Dialler::start(&spec.targets, &prepared, threads)?,
+    }
+    .into_iter();
     let failed = AtomicBool::new(false);
     let stops = Stops { asked: stop, failed: &failed };
+    let (prepared, texts) = (&prepared[..], &texts[..]);
+    let (register, timeline) = (&register, &timeline);
+    let brief = Brief { spec, register, timeline, prepared, texts, stops, threads };
     let began = Instant::now();
     std::thread::scope(|scope| {
         let (say, hear) = channel();
@@ -66,14 +85,15 @@ fn drive_by<W: Workload, R: Reactor>(
             words.push(word);
             let (give_back, back) = channel();
             // The second of the two that every thread has.
-            let _ = give_back.send(Recorded::new()?);
+            let _ = give_back.send(Recorded::new(register)?);
             returns.push(give_back);
+            let dialler = diallers.next();
             let pin = pins.get(thread as usize).copied();
-            let (say, statements, schedule) = (say.clone(), &statements[..], &schedule[..]);
+            let (say, schedule) = (say.clone(), &schedule[..]);
             let spawned = std::thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(
                 scope,
                 move || {
-                    let part = Part { spec, statements, schedule, thread, threads, pin, stops };
+                    let part = Part { brief, schedule, thread, pin, dialler };
                     let mut post = Post { thread: thread as usize, say: say.clone(), back };
                     let result = part.run::<W, R>(workload, &say, &start, &mut post);
                     let result = result.map_err(|error| descriptors::explain(error, descriptors));
@@ -90,7 +110,7 @@ fn drive_by<W: Workload, R: Reactor>(
         }
         drop(say);
         let team = Team { threads, pins, reactor: R::NAME, words, returns };
-        let mut coordinator = Coordinator::new(spec, &schedule, team, began)?;
+        let mut coordinator = Coordinator::new(spec, register, timeline, &schedule, team, began)?;
         let result = coordinator.listen(&hear, &failed, on_event);
         // Joining each thread here keeps the panic of one, which would be ours, a value.
         let died = handles.into_iter().filter_map(|handle| handle.join().err()).count();
@@ -104,13 +124,11 @@ fn drive_by<W: Workload, R: Reactor>(
 
 /// What one generator thread is told.
 struct Part<'a> {
-    spec: &'a DriveSpec,
-    statements: &'a [Statement],
+    brief: Brief<'a>,
     schedule: &'a [Interval],
     thread: u32,
-    threads: u32,
     pin: Option<usize>,
-    stops: Stops<'a>,
+    dialler: Option<Dialler>,
 }
 
 impl Part<'_> {
@@ -123,11 +141,10 @@ impl Part<'_> {
     ) -> Result<(), DriveError> {
         // A thread that may not be pinned works all the same; it is told in `Connected`.
         let pinned = self.pin.is_some_and(|cpu| pin_to(cpu).is_ok());
-        let crew =
-            Crew::connect(self.spec, self.statements, self.thread, self.threads, self.stops)?;
+        let crew = Crew::connect(self.brief, self.thread)?;
         let _ = say.send(Message::Connected { pinned });
         // No word comes if another thread could not connect.
         let start_ns = start.recv().map_err(|_| DriveError::Stopped)?;
-        crew.run::<W, R>(workload, start_ns, self.schedule, post)
+        crew.run::<W, R>(workload, start_ns, self.schedule, self.dialler.as_ref(), post)
     }
 }

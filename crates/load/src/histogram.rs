@@ -1,9 +1,10 @@
-//! HDR histograms of latencies in nanoseconds: three significant digits from 1 ns to 60 s.
+//! HDR histograms of latencies in nanoseconds, up to 60 s: three significant digits for
+//! transactions, two for statements and whatever else there are many of.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
+use hdrhistogram::{AdditionError, Histogram};
 
 use crate::error::DriveError;
 use crate::report::LatencyMs;
@@ -18,6 +19,21 @@ pub(crate) const LATENCY_NS_MAX: u64 = 60_000_000_000;
 pub(crate) fn latency_histogram() -> Result<Histogram<u64>, DriveError> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
         .map_err(|error| DriveError::Internal(format!("histogram: {error}")))
+}
+
+/// An empty histogram of two significant digits, some 25 KiB. What is shorter than 64 ns, which
+/// is a few readings of the clock, counts as 0.
+///
+/// # Errors
+/// None that can happen: the bounds are constants.
+pub(crate) fn coarse_histogram() -> Result<Histogram<u64>, DriveError> {
+    Histogram::new_with_bounds(64, LATENCY_NS_MAX, 2)
+        .map_err(|error| DriveError::Internal(format!("histogram: {error}")))
+}
+
+/// Histograms that cannot be added up; all of a drive can.
+pub(crate) fn unlike(error: AdditionError) -> DriveError {
+    DriveError::Internal(format!("histogram: {error}"))
 }
 
 /// The usual figures.

@@ -8,28 +8,36 @@
 //! counted to the `coordinator`, which adds up and tells.
 
 mod address;
+mod arrivals;
 mod authenticate;
 mod clock;
 mod connect;
 mod coordinator;
 mod cpu;
 mod descriptors;
+mod dialler;
 mod drive;
 mod epoll;
 mod error;
 mod flight;
+mod handover;
 mod histogram;
 mod lane;
 mod live;
 mod peak;
+mod policy;
 mod reactor;
 mod recorder;
+mod register;
 mod report;
 mod rng;
 mod schedule;
 mod session;
 mod spec;
+mod starts;
+mod summary;
 mod thread;
+mod timeline;
 mod workload;
 
 pub use drive::drive;

@@ -3,13 +3,11 @@
 use std::rc::Rc;
 
 use crate::flight::{Begun, Flight};
-use crate::lane::Lane;
+use crate::lane::{Lane, Wake};
+use crate::policy::{Policy, Verdict};
 use crate::rng::Rng;
 use crate::session::Session;
 use crate::workload::{Operation, TransactionError, Workload};
-
-/// Error code after which the server may have rolled back only the statement.
-const LOCK_WAIT_TIMEOUT: u16 = 1205;
 
 /// Which connection lives.
 #[derive(Clone, Copy)]
@@ -20,6 +18,8 @@ pub(crate) struct Identity {
     pub seed: u64,
     /// Its random stream.
     pub stream: u64,
+    /// How many kinds of transactions there are.
+    pub kinds: usize,
 }
 
 /// Lives; what each transaction comes to is counted in `lane`.
@@ -28,39 +28,70 @@ pub(crate) async fn live<W: Workload>(
     mut session: Session,
     workload: &W,
     identity: Identity,
-    retried: Rc<[u16]>,
+    policy: Rc<Policy>,
 ) -> Result<(), TransactionError> {
-    let Identity { token, seed, stream } = identity;
-    let mut sequence = 0;
-    while !lane.is_over() {
-        // Closed loop: a transaction is due when the one before has ended.
-        let intended_ns = lane.now_ns();
-        let begun = Begun { intended_ns, started_ns: intended_ns };
+    let Identity { token, seed, stream, kinds } = identity;
+    let (mut sequence, mut fresh) = (0, true);
+    loop {
+        let begun = match next_start(&lane, token, fresh).await {
+            Start::Now(begun) => begun,
+            Start::Lost => {
+                if !reconnected(&lane, token, &mut session, false).await {
+                    break;
+                }
+                fresh = true;
+                continue;
+            }
+            Start::Never => break,
+        };
+        fresh = false;
         let kind = workload.kind(Operation { seed, connection: stream, sequence });
+        if kind >= kinds {
+            let reason = format!("there is no kind {kind} of transactions");
+            return Err(TransactionError::Workload(reason));
+        }
         let mut attempt = 0;
         loop {
             lane.record(|recorder| recorder.attempt());
             lane.fly(token, Flight::Attempt(begun));
             let rng = Rng::new(seed, stream, sequence, attempt);
-            let Err(error) = workload.transaction(&mut session, kind, rng).await else {
-                let ended_ns = lane.now_ns();
-                lane.record(|recorder| recorder.commit(begun, ended_ns));
+            let Err(mut error) = workload.transaction(&mut session, kind, rng).await else {
+                lane.commit(token, kind, begun);
                 break;
             };
-            let Some(code) = retried_code(&error, &retried) else { return Err(error) };
-            lane.record(|recorder| recorder.retry(code));
-            // The attempt is accounted for, also if the rollback is never answered.
-            lane.fly(token, Flight::RollingBack(begun));
-            // The latest status may be older than the error: after a deadlock nothing is left to
-            // roll back, which does no harm.
-            if session.in_transaction() || code == LOCK_WAIT_TIMEOUT {
-                session.rollback().await?;
+            let mut verdict = policy.judge(&error);
+            if let Verdict::Retry { rollback } = verdict {
+                lane.record(|recorder| recorder.retry(kind));
+                // The attempt is accounted for, also if the rollback is never answered.
+                lane.fly(token, Flight::RollingBack(begun));
+                // The latest status may be older than the error: after a deadlock nothing is left
+                // to roll back, which does no harm.
+                if (rollback || session.in_transaction())
+                    && let Err(second) = session.rollback().await
+                {
+                    error = second;
+                    verdict = match policy.judge(&error) {
+                        // No server refuses a rollback and is well.
+                        Verdict::Retry { .. } => Verdict::Fatal,
+                        verdict => verdict,
+                    };
+                }
             }
-            if lane.is_over() {
-                lane.fly(token, Flight::Grounded);
-                return Ok(());
+            match verdict {
+                Verdict::Retry { .. } if lane.is_over() => {
+                    lane.fly(token, Flight::Grounded);
+                    return Ok(());
+                }
+                Verdict::Retry { .. } => attempt += 1,
+                Verdict::Lost { told } => {
+                    if !reconnected(&lane, token, &mut session, told).await {
+                        return Ok(());
+                    }
+                    fresh = true;
+                    break;
+                }
+                Verdict::Fatal => return Err(error),
             }
-            attempt += 1;
         }
         sequence += 1;
     }
@@ -68,10 +99,45 @@ pub(crate) async fn live<W: Workload>(
     Ok(())
 }
 
-/// Code of an error after which the transaction is tried again.
-fn retried_code(error: &TransactionError, retried: &[u16]) -> Option<u16> {
-    match error {
-        TransactionError::Server(error) if retried.contains(&error.code) => Some(error.code),
-        _ => None,
+/// Whether a connection may start its next transaction.
+enum Start {
+    /// It may.
+    Now(Begun),
+    /// It is gone.
+    Lost,
+    /// None starts any more.
+    Never,
+}
+
+async fn next_start(lane: &Lane, token: usize, fresh: bool) -> Start {
+    if lane.is_over() {
+        return Start::Never;
+    }
+    if let Some(begun) = lane.ask_start(token, fresh) {
+        return Start::Now(begun);
+    }
+    lane.fly(token, Flight::Grounded);
+    match lane.woken().await {
+        Wake::Start(begun) => Start::Now(begun),
+        Wake::Lost => Start::Lost,
+        Wake::Reply(_) | Wake::Connected(_) | Wake::Over => Start::Never,
+    }
+}
+
+/// Counts what the loss of the connection ended, and waits for another one; false if the drive is
+/// over first.
+async fn reconnected(lane: &Lane, token: usize, session: &mut Session, told: bool) -> bool {
+    lane.lose(token, told);
+    if lane.is_over() {
+        return false;
+    }
+    lane.hang_up(token);
+    match lane.woken().await {
+        Wake::Connected(statements) => {
+            session.renew(&statements);
+            lane.record(|recorder| recorder.reconnect());
+            true
+        }
+        Wake::Reply(_) | Wake::Start(_) | Wake::Lost | Wake::Over => false,
     }
 }

@@ -2,45 +2,76 @@
 //!
 //! Plain integers and histograms, touched by one thread only. A thread has two [`Recorded`]: one
 //! that it fills, and one that is on its way to the coordinator and comes back empty, so that
-//! neither is allocated nor are its pages touched for the first time while driving. The identity
-//! that must hold at the end: attempts = committed + retried + unfinished.
+//! neither is allocated nor are its pages touched for the first time while driving. Nothing is
+//! recorded twice: totals are added up by the coordinator from kinds and statements. The identity
+//! that must hold at the end: attempts = committed + retried + failed + unfinished.
 
 use hdrhistogram::Histogram;
 
 use crate::error::DriveError;
-use crate::flight::Begun;
-use crate::histogram::latency_histogram;
+use crate::flight::{Begun, Flight};
+use crate::histogram::{coarse_histogram, latency_histogram, unlike};
+use crate::register::Register;
 use crate::session::Outcome;
 
 /// Error codes for which there is room from the start.
 const ERROR_CODES: usize = 8;
 
+/// Errors by the server's code; a handful at most, so a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Errors(Vec<(u16, u64)>);
+
 /// Counts of one interval of one thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Committed transactions.
-    pub transactions: u64,
     /// Statements that returned a result set.
     pub reads: u64,
     /// Statements that changed rows.
     pub writes: u64,
     /// Other statements.
     pub other: u64,
-    /// Attempts that were repeated.
-    pub retries: u64,
-    /// By server error code; a handful at most, so a list.
-    pub errors: Vec<(u16, u64)>,
+    /// Connections that broke off without a word, in a transaction or between two.
+    pub lost: u64,
+    /// Transactions that were given up because their connection was lost.
+    pub failed: u64,
+    /// Connections that were made again.
+    pub reconnects: u64,
 }
 
-/// What is handed over when an interval ends.
-#[derive(Debug)]
-pub(crate) struct Recorded {
-    /// Counts.
-    pub counts: Counts,
+/// One kind of transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kind {
+    /// Committed.
+    pub transactions: u64,
+    /// Attempts that were repeated.
+    pub retries: u64,
     /// From the intended start, nanoseconds.
     pub response: Histogram<u64>,
     /// From the actual start, nanoseconds.
     pub service: Histogram<u64>,
+}
+
+/// Statements of one name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StatementRecord {
+    /// Refused.
+    pub errors: Errors,
+    /// Of those that were not, from encoding to the end of the answer, nanoseconds.
+    pub latency: Histogram<u64>,
+}
+
+/// What is handed over when an interval ends.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Recorded {
+    /// What belongs to no kind and no statement.
+    pub counts: Counts,
+    /// By kind.
+    pub kinds: Vec<Kind>,
+    /// By name, as [`Register::names`].
+    pub statements: Vec<StatementRecord>,
+    /// How much later than intended transactions started although a connection was free,
+    /// nanoseconds.
+    pub schedule_error: Histogram<u64>,
 }
 
 /// See the module.
@@ -50,16 +81,43 @@ pub(crate) struct Recorder {
     attempts: u64,
     committed: u64,
     retried: u64,
+    failed: u64,
     unfinished: u64,
+}
+
+impl Errors {
+    fn new() -> Errors {
+        Errors(Vec::with_capacity(ERROR_CODES))
+    }
+
+    fn add(&mut self, code: u16, count: u64) {
+        match self.0.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, sum)) => *sum += count,
+            None => self.0.push((code, count)),
+        }
+    }
+
+    /// Codes and their counts.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, u64)> {
+        self.0.iter().copied()
+    }
 }
 
 impl Recorded {
     /// Nothing yet; all its memory is there.
-    pub(crate) fn new() -> Result<Box<Recorded>, DriveError> {
-        let mut recorded = Box::new(Recorded {
-            counts: Counts { errors: Vec::with_capacity(ERROR_CODES), ..Counts::default() },
+    pub(crate) fn new(register: &Register) -> Result<Box<Recorded>, DriveError> {
+        let kind = Kind {
+            transactions: 0,
+            retries: 0,
             response: latency_histogram()?,
             service: latency_histogram()?,
+        };
+        let statement = StatementRecord { errors: Errors::new(), latency: coarse_histogram()? };
+        let mut recorded = Box::new(Recorded {
+            counts: Counts::default(),
+            kinds: vec![kind; register.kinds.len()],
+            statements: register.names.iter().map(|_| statement.clone()).collect(),
+            schedule_error: coarse_histogram()?,
         });
         // Writes every page once, which the allocator has not done.
         recorded.clear();
@@ -68,19 +126,50 @@ impl Recorded {
 
     /// Forgets everything and keeps the memory.
     pub(crate) fn clear(&mut self) {
-        self.response.reset();
-        self.service.reset();
-        let mut errors = std::mem::take(&mut self.counts.errors);
-        errors.clear();
-        self.counts = Counts { errors, ..Counts::default() };
+        let Recorded { counts, kinds, statements, schedule_error } = self;
+        *counts = Counts::default();
+        for kind in kinds {
+            (kind.transactions, kind.retries) = (0, 0);
+            kind.response.reset();
+            kind.service.reset();
+        }
+        for statement in statements {
+            statement.errors.0.clear();
+            statement.latency.reset();
+        }
+        schedule_error.reset();
+    }
+
+    /// Adds what another of the same drive holds.
+    pub(crate) fn add(&mut self, part: &Recorded) -> Result<(), DriveError> {
+        let Counts { reads, writes, other, lost, failed, reconnects } = part.counts;
+        self.counts.reads += reads;
+        self.counts.writes += writes;
+        self.counts.other += other;
+        self.counts.lost += lost;
+        self.counts.failed += failed;
+        self.counts.reconnects += reconnects;
+        for (sum, part) in self.kinds.iter_mut().zip(&part.kinds) {
+            sum.transactions += part.transactions;
+            sum.retries += part.retries;
+            sum.response.add(&part.response).map_err(unlike)?;
+            sum.service.add(&part.service).map_err(unlike)?;
+        }
+        for (sum, part) in self.statements.iter_mut().zip(&part.statements) {
+            for (code, count) in part.errors.iter() {
+                sum.errors.add(code, count);
+            }
+            sum.latency.add(&part.latency).map_err(unlike)?;
+        }
+        self.schedule_error.add(&part.schedule_error).map_err(unlike)
     }
 }
 
 impl Recorder {
     /// Nothing yet.
-    pub(crate) fn new() -> Result<Recorder, DriveError> {
-        let current = Recorded::new()?;
-        Ok(Recorder { current, attempts: 0, committed: 0, retried: 0, unfinished: 0 })
+    pub(crate) fn new(register: &Register) -> Result<Recorder, DriveError> {
+        let current = Recorded::new(register)?;
+        Ok(Recorder { current, attempts: 0, committed: 0, retried: 0, failed: 0, unfinished: 0 })
     }
 
     /// An attempt begins.
@@ -88,9 +177,10 @@ impl Recorder {
         self.attempts += 1;
     }
 
-    /// A statement was answered; classed by its result, as sysbench does.
+    /// A statement was answered `latency_ns` after it was encoded; classed by its result, as
+    /// sysbench does.
     #[inline]
-    pub(crate) fn statement(&mut self, outcome: &Outcome) {
+    pub(crate) fn statement(&mut self, name: u32, outcome: &Outcome, latency_ns: u64) {
         let counts = &mut self.current.counts;
         if outcome.columns > 0 {
             counts.reads += 1;
@@ -99,27 +189,63 @@ impl Recorder {
         } else {
             counts.other += 1;
         }
+        if let Some(statement) = self.current.statements.get_mut(name as usize) {
+            statement.latency.saturating_record(latency_ns);
+        }
+    }
+
+    /// A statement was refused.
+    pub(crate) fn refused(&mut self, name: u32, code: u16) {
+        if let Some(statement) = self.current.statements.get_mut(name as usize) {
+            statement.errors.add(code, 1);
+        }
     }
 
     /// A transaction was committed; `ended_ns` is when its last answer was read.
     #[inline]
-    pub(crate) fn commit(&mut self, begun: Begun, ended_ns: u64) {
+    pub(crate) fn commit(&mut self, kind: usize, begun: Begun, ended_ns: u64) {
         let Begun { intended_ns, started_ns } = begun;
         self.committed += 1;
-        self.current.counts.transactions += 1;
-        self.current.response.saturating_record(ended_ns.saturating_sub(intended_ns).max(1));
-        self.current.service.saturating_record(ended_ns.saturating_sub(started_ns).max(1));
+        if let Some(kind) = self.current.kinds.get_mut(kind) {
+            kind.transactions += 1;
+            kind.response.saturating_record(ended_ns.saturating_sub(intended_ns).max(1));
+            kind.service.saturating_record(ended_ns.saturating_sub(started_ns).max(1));
+        }
     }
 
     /// An attempt failed with an error after which it is repeated.
-    pub(crate) fn retry(&mut self, code: u16) {
+    pub(crate) fn retry(&mut self, kind: usize) {
         self.retried += 1;
-        let counts = &mut self.current.counts;
-        counts.retries += 1;
-        match counts.errors.iter_mut().find(|(known, _)| *known == code) {
-            Some((_, count)) => *count += 1,
-            None => counts.errors.push((code, 1)),
+        if let Some(kind) = self.current.kinds.get_mut(kind) {
+            kind.retries += 1;
         }
+    }
+
+    /// A connection was lost in the middle of `flight`; the server said why in an answer
+    /// (`told`), which has been counted by its code, or it did not.
+    pub(crate) fn lose(&mut self, flight: Flight, told: bool) {
+        let counts = &mut self.current.counts;
+        counts.lost += u64::from(!told);
+        match flight {
+            Flight::Grounded => {}
+            Flight::Attempt(_) => {
+                self.failed += 1;
+                counts.failed += 1;
+            }
+            // The attempt has been counted as retried, but the transaction gets no other.
+            Flight::RollingBack(_) => counts.failed += 1,
+        }
+    }
+
+    /// A connection was made again.
+    pub(crate) fn reconnect(&mut self) {
+        self.current.counts.reconnects += 1;
+    }
+
+    /// A transaction started so much later than intended although a connection was free.
+    #[inline]
+    pub(crate) fn schedule_error(&mut self, late_ns: u64) {
+        self.current.schedule_error.saturating_record(late_ns);
     }
 
     /// An attempt was given up because the drive is over.
@@ -137,13 +263,13 @@ impl Recorder {
     /// # Errors
     /// The counters contradict each other, so no figure of this drive can be trusted.
     pub(crate) fn check(&self) -> Result<(), DriveError> {
-        let Recorder { attempts, committed, retried, unfinished, .. } = self;
-        if *attempts == committed + retried + unfinished {
+        let Recorder { attempts, committed, retried, failed, unfinished, .. } = self;
+        if *attempts == committed + retried + failed + unfinished {
             return Ok(());
         }
         Err(DriveError::Internal(format!(
-            "{attempts} attempts are not {committed} committed + {retried} retried + {unfinished} \
-             unfinished"
+            "{attempts} attempts are not {committed} committed + {retried} retried + {failed} \
+             failed + {unfinished} unfinished"
         )))
     }
 }
@@ -152,37 +278,65 @@ impl Recorder {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::register::{COMMIT, OTHER, PROTOCOL};
+
+    fn register() -> Register {
+        Register {
+            kinds: vec!["a".to_owned(), "b".to_owned()],
+            names: PROTOCOL.map(str::to_owned).to_vec(),
+            name_of: Vec::new(),
+        }
+    }
 
     #[test]
-    fn statements_are_classed_by_their_result() {
-        let mut recorder = Recorder::new().unwrap();
-        recorder.statement(&Outcome { columns: 1, rows: 0, ..Outcome::default() });
-        recorder.statement(&Outcome { affected_rows: 2, ..Outcome::default() });
-        recorder.statement(&Outcome::default());
-        let counts = recorder.cut(Recorded::new().unwrap()).counts;
+    fn statements_are_classed_by_their_result_and_timed_by_their_name() {
+        let register = register();
+        let mut recorder = Recorder::new(&register).unwrap();
+        recorder.statement(OTHER, &Outcome { columns: 1, ..Outcome::default() }, 1_000_000);
+        recorder.statement(OTHER, &Outcome { affected_rows: 2, ..Outcome::default() }, 3_000_000);
+        recorder.statement(COMMIT, &Outcome::default(), 5_000_000);
+        recorder.refused(COMMIT, 1213);
+        let recorded = recorder.cut(Recorded::new(&register).unwrap());
+        let counts = recorded.counts;
         assert_eq!((counts.reads, counts.writes, counts.other), (1, 1, 1));
-        assert_eq!(recorder.cut(Recorded::new().unwrap()).counts, Counts::default());
+        let timed = |name: u32| {
+            let latency = &recorded.statements[name as usize].latency;
+            (latency.len(), (latency.mean() / 1e6).round(), latency.max() / 1_000_000)
+        };
+        assert_eq!((timed(OTHER), timed(COMMIT)), ((2, 2.0, 3), (1, 5.0, 5)));
+        assert_eq!(recorded.statements[COMMIT as usize].errors, Errors(vec![(1213, 1)]));
+        let next = recorder.cut(Recorded::new(&register).unwrap());
+        assert_eq!(next, Recorded::new(&register).unwrap());
     }
 
     #[test]
     fn attempts_are_accounted_for() {
-        let mut recorder = Recorder::new().unwrap();
-        for _ in 0..4 {
+        let register = register();
+        let mut recorder = Recorder::new(&register).unwrap();
+        for _ in 0..5 {
             recorder.attempt();
         }
-        recorder.retry(1213);
-        recorder.retry(1213);
-        recorder.commit(Begun { intended_ns: 1_000, started_ns: 2_000 }, 5_000);
+        recorder.retry(0);
+        recorder.retry(1);
+        let begun = Begun { intended_ns: 1_000, started_ns: 2_000 };
+        recorder.commit(1, begun, 5_000);
+        recorder.lose(Flight::Attempt(begun), false);
+        recorder.lose(Flight::RollingBack(begun), true);
+        recorder.lose(Flight::Grounded, false);
         assert!(recorder.check().is_err());
         recorder.give_up();
         assert!(recorder.check().is_ok());
-        let mut recorded = recorder.cut(Recorded::new().unwrap());
-        assert_eq!(recorded.counts.errors, [(1213, 2)]);
-        assert_eq!(recorded.counts.retries, 2);
-        assert_eq!((recorded.response.max() / 1000, recorded.service.max() / 1000), (4, 3));
+        let mut recorded = recorder.cut(Recorded::new(&register).unwrap());
+        assert_eq!((recorded.counts.lost, recorded.counts.failed), (2, 2));
+        let kinds: Vec<_> =
+            recorded.kinds.iter().map(|kind| (kind.transactions, kind.retries)).collect();
+        assert_eq!(kinds, [(0, 1), (1, 1)]);
+        let kind = &recorded.kinds[1];
+        assert_eq!((kind.response.max() / 1000, kind.service.max() / 1000), (4, 3));
+        let mut sum = Recorded::new(&register).unwrap();
+        sum.add(&recorded).unwrap();
+        assert_eq!(sum, recorded);
         recorded.clear();
-        let empty = Recorded::new().unwrap();
-        assert_eq!(recorded.counts, empty.counts);
-        assert_eq!((recorded.response, recorded.service), (empty.response, empty.service));
+        assert_eq!(recorded, Recorded::new(&register).unwrap());
     }
 }

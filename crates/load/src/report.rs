@@ -104,6 +104,13 @@ pub struct ThreadUse {
 /// recorded with their age at the window's end, which is what they took at least. Without them a
 /// server that stops answering before the end would look as fast as it was before. Other
 /// transactions in flight at the end, whose ages say nothing new, are left out of the latencies.
+///
+/// In an open loop the same goes for transactions that were due and had not started: the
+/// `overdue_at_end` that were due for longer than every committed one took are among the response
+/// times with their age, and have no service time. The younger ones are counted in `never_started`
+/// alone. So a server that stalls shows in the response times however its stall ends; and where
+/// the load is more than the server can do, the percentiles are lower bounds that grow with the
+/// length of the window, and `never_started` says so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriveReport {
     /// Length of the measured window in seconds.
@@ -124,7 +131,7 @@ pub struct DriveReport {
     pub retries: u64,
     /// From the intended start.
     pub response: LatencyMs,
-    /// From the actual start; the same in a closed loop.
+    /// From the actual start; the same in a closed loop without think time.
     pub service: LatencyMs,
     /// HdrHistogram V2 encoding of response times in nanoseconds, base64.
     pub response_hdr_base64: String,
@@ -168,11 +175,15 @@ pub struct DriveReport {
     /// Connections that were made again.
     #[serde(default)]
     pub reconnects: u64,
-    /// Open loop: transactions that were due in the window and had not started when it ended.
+    /// Open loop: transactions that were due before the window ended and had not started then.
     #[serde(default)]
     pub never_started: u64,
-    /// Open loop: how much later than intended transactions started although a connection was
-    /// free, milliseconds; the generator's own fault.
+    /// Those of them that had been due for longer than the longest response time of the window;
+    /// they are in the response times with their age, and not in `transactions`.
+    #[serde(default)]
+    pub overdue_at_end: u64,
+    /// Open loop or think time: how much later than intended transactions started although a
+    /// connection was free, milliseconds; the generator's own fault. Two significant digits.
     #[serde(default)]
     pub schedule_error: LatencyMs,
     /// What the generator was.

@@ -9,9 +9,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use wire::{Command, Expect, Param, Reply, status, types_signature};
+use wire::{Command, Expect, Param, Reply, Template, status, types_signature};
 
-use crate::lane::Lane;
+use crate::lane::{Lane, Wake};
+use crate::register::{BEGIN, COMMIT, OTHER, ROLLBACK};
 use crate::workload::TransactionError;
 
 /// Result of one statement.
@@ -35,16 +36,29 @@ pub struct Session {
     /// The server's names of the prepared statements. Usually the same for all connections of a
     /// thread, which then share one list.
     statements: Rc<[u32]>,
+    /// All statements of the drive, where they travel as text; else none.
+    texts: Rc<[Template]>,
     /// One bit per statement: the server knows the types of its parameters.
     bound: Box<[u64]>,
     /// Status flags of the latest answer that had some.
     status: u16,
+    /// The connection has broken off and has not been made again.
+    lost: bool,
 }
 
 impl Session {
-    pub(crate) fn new(lane: Rc<Lane>, statements: Rc<[u32]>) -> Session {
+    pub(crate) fn new(lane: Rc<Lane>, statements: Rc<[u32]>, texts: Rc<[Template]>) -> Session {
         let bound = vec![0; statements.len().div_ceil(64)].into_boxed_slice();
-        Session { lane, statements, bound, status: 0 }
+        Session { lane, statements, texts, bound, status: 0, lost: false }
+    }
+
+    /// The connection has been made again; the server knows the statements by these names.
+    pub(crate) fn renew(&mut self, statements: &[u32]) {
+        if self.statements[..] != *statements {
+            self.statements = statements.into();
+        }
+        self.bound.fill(0);
+        (self.status, self.lost) = (0, false);
     }
 
     /// Executes the `statement`-th of [`crate::Workload::statements`].
@@ -53,11 +67,15 @@ impl Session {
     /// (When awaited.) The server's, or that there is no such statement.
     #[inline]
     pub fn execute(&mut self, statement: usize, params: &[Param<'_>]) -> Answer<'_> {
+        let name = self.lane.name_of(statement);
+        if let Some(template) = self.texts.get(statement) {
+            return self.render(name, statement, template.params(), params);
+        }
         let Some(&id) = self.statements.get(statement) else {
             return self.refuse(format!("there is no statement {statement}"));
         };
         let types = !self.lane.knows_types(&mut self.bound, statement, types_signature(params));
-        self.send(Command::Execute { statement: id, params, types })
+        self.send(name, Command::Execute { statement: id, params, types })
     }
 
     /// Executes a statement by its text.
@@ -66,7 +84,7 @@ impl Session {
     /// (When awaited.) The server's.
     #[inline]
     pub fn query(&mut self, text: &str) -> Answer<'_> {
-        self.send(Command::Query(text.as_bytes()))
+        self.send(OTHER, Command::Query(text.as_bytes()))
     }
 
     /// Opens a transaction.
@@ -74,7 +92,7 @@ impl Session {
     /// # Errors
     /// (When awaited.) The server's.
     pub fn begin(&mut self) -> Answer<'_> {
-        self.query("BEGIN")
+        self.send(BEGIN, Command::Query(b"BEGIN"))
     }
 
     /// Commits the open transaction.
@@ -82,7 +100,7 @@ impl Session {
     /// # Errors
     /// (When awaited.) The server's.
     pub fn commit(&mut self) -> Answer<'_> {
-        self.query("COMMIT")
+        self.send(COMMIT, Command::Query(b"COMMIT"))
     }
 
     /// Rolls the open transaction back.
@@ -90,7 +108,7 @@ impl Session {
     /// # Errors
     /// (When awaited.) The server's.
     pub fn rollback(&mut self) -> Answer<'_> {
-        self.query("ROLLBACK")
+        self.send(ROLLBACK, Command::Query(b"ROLLBACK"))
     }
 
     /// The server said, in the latest answer that was no error, that a transaction is open.
@@ -98,15 +116,46 @@ impl Session {
         self.status & status::IN_TRANS != 0
     }
 
-    fn send(&mut self, command: Command<'_>) -> Answer<'_> {
-        let sequence = self.lane.encode(command);
-        Answer { session: self, state: AnswerState::Sent(sequence), outcome: Outcome::default() }
+    /// Sends a statement as text, with its values in it.
+    fn render(
+        &mut self,
+        name: u32,
+        statement: usize,
+        wanted: usize,
+        params: &[Param<'_>],
+    ) -> Answer<'_> {
+        if params.len() != wanted {
+            let got = params.len();
+            return self.refuse(format!("statement {statement} takes {wanted} values, got {got}"));
+        }
+        let backslashes = self.status & status::NO_BACKSLASH_ESCAPES == 0;
+        let template = &self.texts[statement];
+        let sequence = self.lane.encode_with(|out| template.encode(params, backslashes, out));
+        self.sent(name, sequence)
+    }
+
+    #[inline]
+    fn send(&mut self, name: u32, command: Command<'_>) -> Answer<'_> {
+        let sequence = self.lane.encode_with(|out| command.encode(out));
+        self.sent(name, sequence)
+    }
+
+    #[inline]
+    fn sent(&mut self, name: u32, sequence: u8) -> Answer<'_> {
+        let state = if self.lost {
+            self.lane.discard();
+            AnswerState::Lost
+        } else {
+            AnswerState::Sent(sequence)
+        };
+        let sent_ns = self.lane.now_ns();
+        Answer { session: self, state, name, sent_ns, outcome: Outcome::default() }
     }
 
     #[cold]
     fn refuse(&mut self, reason: String) -> Answer<'_> {
         let state = AnswerState::Refused(reason);
-        Answer { session: self, state, outcome: Outcome::default() }
+        Answer { session: self, state, name: OTHER, sent_ns: 0, outcome: Outcome::default() }
     }
 }
 
@@ -115,12 +164,18 @@ impl Session {
 pub struct Answer<'s> {
     session: &'s mut Session,
     state: AnswerState,
+    /// Index of the statement's name.
+    name: u32,
+    /// When it was encoded, CLOCK_MONOTONIC nanoseconds.
+    sent_ns: u64,
     outcome: Outcome,
 }
 
 enum AnswerState {
     /// Never sent: there is no such statement.
     Refused(String),
+    /// Never sent: there is no connection.
+    Lost,
     /// Sent; the answer begins with this packet number. The decoder does not know yet.
     Sent(u8),
     /// The decoder is at it.
@@ -136,6 +191,7 @@ impl Future for Answer<'_> {
             AnswerState::Refused(reason) => {
                 return Poll::Ready(Err(TransactionError::Workload(std::mem::take(reason))));
             }
+            AnswerState::Lost => return Poll::Ready(Err(TransactionError::Lost)),
             AnswerState::Sent(sequence) => {
                 let sequence = *sequence;
                 self.session.lane.expect(Expect::Result, sequence);
@@ -144,7 +200,14 @@ impl Future for Answer<'_> {
             }
             AnswerState::Waiting => {}
         }
-        let Some(reply) = self.session.lane.take_reply() else { return Poll::Pending };
+        let reply = match self.session.lane.take_wake() {
+            Some(Wake::Reply(reply)) => reply,
+            Some(Wake::Lost) => {
+                self.session.lost = true;
+                return Poll::Ready(Err(TransactionError::Lost));
+            }
+            _ => return Poll::Pending,
+        };
         let more = reply.more_follow();
         match reply {
             Reply::Ok { affected_rows, last_insert_id, status, warnings } => {
@@ -159,7 +222,11 @@ impl Future for Answer<'_> {
                 self.outcome.warnings = warnings;
                 self.session.status = status;
             }
-            Reply::Err(error) => return Poll::Ready(Err(error.into())),
+            Reply::Err(error) => {
+                let name = self.name;
+                self.session.lane.record(|recorder| recorder.refused(name, error.code));
+                return Poll::Ready(Err(error.into()));
+            }
             Reply::Prepared { .. } => {
                 let reason = "an answer to a preparation that nobody asked for".to_owned();
                 return Poll::Ready(Err(TransactionError::Workload(reason)));
@@ -168,7 +235,7 @@ impl Future for Answer<'_> {
         if more {
             return Poll::Pending;
         }
-        self.session.lane.count(&self.outcome);
+        self.session.lane.answered(self.name, &self.outcome, self.sent_ns);
         Poll::Ready(Ok(self.outcome))
     }
 }

@@ -221,6 +221,14 @@ impl Default for DriveSpec {
     }
 }
 
+impl DriveSpec {
+    /// Most connections that are ever at work: so many are opened.
+    pub fn connections_max(&self) -> u32 {
+        let stages = self.pacing.stages.iter().filter_map(|stage| stage.connections);
+        stages.fold(self.connections, u32::max)
+    }
+}
+
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target")

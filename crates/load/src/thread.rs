@@ -1,62 +1,45 @@
 //! One generator thread: its connections, its reactor, its executor.
 //!
-//! Task `i` is connection `i`. A task is polled when an answer for it is complete, never
-//! speculatively, so wakers do nothing. The clock is read once for each read of a socket, after the
+//! Task `i` is connection `i`. A task is polled when an answer for it is complete or a start is due
+//! (see `lane::Wake`), never speculatively, so wakers do nothing. The clock is read once for each read of a socket, after the
 //! read and before its bytes are looked at: that instant ends the transactions that the bytes
 //! complete and starts the next ones, so a transaction's time includes all that the generator
 //! itself spends on it.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use wire::{Command, Decoder, NoRows, Step};
+use wire::{Command, DecodeError, Decoder, NoRows, Step, Template};
 
 use crate::clock::Clock;
 use crate::connect::{Connected, connect};
 use crate::cpu::monotonic_ns;
+use crate::dialler::Dialler;
 use crate::error::DriveError;
-use crate::flight::{Age, Flight};
-use crate::lane::Lane;
+use crate::flight::Flight;
+use crate::handover::{HandOver, cut_until};
+use crate::lane::{Lane, Wake};
 use crate::live::{Identity, live};
+use crate::policy::Policy;
 use crate::reactor::{Event, Reactor, Wait};
-use crate::recorder::Recorded;
-use crate::report::ThreadUse;
+use crate::register::Register;
 use crate::schedule::Interval;
 use crate::session::Session;
 use crate::spec::{DriveSpec, Target};
+use crate::starts::Starts;
+use crate::timeline::Timeline;
 use crate::workload::{Statement, TransactionError, Workload};
 
 /// `stop` is looked at this often.
 const ATTENTION: Duration = Duration::from_millis(50);
 /// Transactions that are still running this long after the end are abandoned.
 const DRAIN_NS: u64 = 5_000_000_000;
-
-/// What a thread hands over when an interval ends.
-pub(crate) struct ThreadInterval {
-    /// Which of the schedule's intervals.
-    pub index: usize,
-    /// What was counted.
-    pub recorded: Box<Recorded>,
-    /// CPU used.
-    pub cpu: ThreadUse,
-    /// Seconds in which it was used: the interval's length, but for how late its ends were noticed.
-    pub sampled_s: f64,
-    /// Of the last interval, transactions in flight at its end.
-    pub in_flight: Vec<Age>,
-}
-
-/// The way of intervals to the coordinator, and of their memory back.
-pub(crate) trait HandOver {
-    /// A cleared [`Recorded`] that came back, if one has.
-    fn emptied(&mut self) -> Option<Box<Recorded>>;
-
-    /// Takes an interval that has ended.
-    fn hand_over(&mut self, interval: ThreadInterval);
-}
 
 /// Flags that end a drive early; raised, never lowered.
 #[derive(Clone, Copy)]
@@ -76,63 +59,96 @@ impl Stops<'_> {
     }
 }
 
+/// What every thread of a drive is told.
+#[derive(Clone, Copy)]
+pub(crate) struct Brief<'a> {
+    /// What is asked.
+    pub spec: &'a DriveSpec,
+    /// What is counted apart.
+    pub register: &'a Register,
+    /// Rate and connections.
+    pub timeline: &'a Arc<Timeline>,
+    /// Statements that each connection prepares, or none.
+    pub prepared: &'a [Statement],
+    /// Statements that travel as text, or none.
+    pub texts: &'a [Statement],
+    /// Why it may end early.
+    pub stops: Stops<'a>,
+    /// Generator threads.
+    pub threads: u32,
+}
+
 /// The connections of one thread before the start.
 pub(crate) struct Crew<'a> {
-    spec: &'a DriveSpec,
-    stops: Stops<'a>,
+    brief: Brief<'a>,
+    thread: u32,
     /// Ordinals in the whole drive, which choose target and random stream.
     ordinals: Vec<u32>,
     connected: Vec<Connected>,
 }
 
 impl<'a> Crew<'a> {
-    /// Connects every `threads`-th connection, beginning with `first`, one after the other.
-    pub(crate) fn connect(
-        spec: &'a DriveSpec,
-        statements: &[Statement],
-        first: u32,
-        threads: u32,
-        stops: Stops<'a>,
-    ) -> Result<Crew<'a>, DriveError> {
-        let ordinals: Vec<u32> = (first..spec.connections).step_by(threads as usize).collect();
+    /// Connects every `threads`-th connection, beginning with that of the thread's own number, one
+    /// after the other.
+    pub(crate) fn connect(brief: Brief<'a>, thread: u32) -> Result<Crew<'a>, DriveError> {
+        let Brief { spec, prepared, stops, threads, .. } = brief;
+        let ordinals: Vec<u32> =
+            (thread..spec.connections_max()).step_by(threads as usize).collect();
         let mut connected = Vec::with_capacity(ordinals.len());
         for &ordinal in &ordinals {
             stops.check()?;
-            connected.push(connect(target(spec, ordinal), statements)?);
+            connected.push(connect(target(spec, ordinal), prepared)?);
         }
-        Ok(Crew { spec, stops, ordinals, connected })
+        Ok(Crew { brief, thread, ordinals, connected })
     }
 
-    /// Drives `workload` from `start_ns` on; `coordinator` gets each interval as it ends.
+    /// Drives `workload` from `start_ns` on; `coordinator` gets each interval as it ends, and
+    /// `dialler`, if there is one, makes lost connections again.
     pub(crate) fn run<W: Workload, R: Reactor>(
         self,
         workload: &W,
         start_ns: u64,
         schedule: &[Interval],
+        dialler: Option<&Dialler>,
         coordinator: &mut dyn HandOver,
     ) -> Result<(), DriveError> {
-        let Crew { spec, stops, ordinals, connected } = self;
-        let statements = connected.first().map_or(0, |connected| connected.statements.len());
-        let lane = Rc::new(Lane::new(statements, ordinals.len())?);
-        let watch = |source| DriveError::System { what: "watch its connections", source };
+        let Crew { brief, thread, ordinals, connected } = self;
+        let Brief { spec, register, timeline, texts, stops, threads, .. } = brief;
+        let starts = Starts::new(timeline, thread, threads, ordinals.len(), start_ns);
+        let lane = Rc::new(Lane::new(register, ordinals.len(), starts)?);
         let mut reactor = R::new(ordinals.len()).map_err(watch)?;
         let mut tasks = Vec::new();
         let mut usual: Rc<[u32]> = Rc::new([]);
-        let retried: Rc<[u16]> = spec.retried_errors[..].into();
+        let texts: Rc<[Template]> = texts.iter().map(|text| Template::new(&text.text)).collect();
+        let policy = Rc::new(Policy::new(spec));
         for (token, (connected, &ordinal)) in connected.into_iter().zip(&ordinals).enumerate() {
             if usual[..] != connected.statements {
                 usual = connected.statements.into();
             }
-            let session = Session::new(Rc::clone(&lane), Rc::clone(&usual));
-            let identity = Identity { token, seed: spec.seed, stream: u64::from(ordinal) };
-            let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&retried));
+            let session = Session::new(Rc::clone(&lane), Rc::clone(&usual), Rc::clone(&texts));
+            let (seed, stream) = (spec.seed, u64::from(ordinal));
+            let identity = Identity { token, seed, stream, kinds: register.kinds.len() };
+            let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&policy));
             tasks.push(Some(Box::pin(task)));
             reactor.add(token, connected.socket).map_err(watch)?;
         }
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
-        let mut crew = Running { spec, ordinals, lane, reactor, decoders, tasks, running, clock };
+        let mut crew = Running {
+            spec,
+            register,
+            ordinals,
+            lane,
+            reactor,
+            decoders,
+            tasks,
+            running,
+            clock,
+            dialler,
+            missing: 0,
+            dismissed: false,
+        };
         crew.wait_for_start(stops)?;
         crew.drive(stops, coordinator)
     }
@@ -145,6 +161,7 @@ fn target(spec: &DriveSpec, ordinal: u32) -> &Target {
 /// A thread at work.
 struct Running<'a, R, F> {
     spec: &'a DriveSpec,
+    register: &'a Register,
     ordinals: Vec<u32>,
     lane: Rc<Lane>,
     reactor: R,
@@ -155,6 +172,12 @@ struct Running<'a, R, F> {
     /// Tasks that have not ended.
     running: usize,
     clock: Clock<'a>,
+    /// Makes lost connections again; without it a loss ends the drive.
+    dialler: Option<&'a Dialler>,
+    /// Connections that it has been asked for.
+    missing: usize,
+    /// The tasks that waited for a start know that none comes any more.
+    dismissed: bool,
 }
 
 impl<R, F> Running<'_, R, F>
@@ -180,8 +203,9 @@ where
         stops: Stops<'_>,
         coordinator: &mut dyn HandOver,
     ) -> Result<(), DriveError> {
-        self.lane.set_now(monotonic_ns());
+        be_punctual();
         for token in 0..self.tasks.len() {
+            self.lane.set_now(monotonic_ns());
             self.poll_task(token)?;
             self.send(token)?;
         }
@@ -190,16 +214,23 @@ where
             let now_ns = monotonic_ns();
             self.cut_until(now_ns, coordinator)?;
             stops.check()?;
+            self.dismiss_if_over()?;
+            self.take_connections()?;
+            self.start_due(now_ns)?;
             let boundary_ns = match self.clock.boundary_ns() {
                 Some(boundary_ns) => boundary_ns,
                 None if self.running == 0 || now_ns >= deadline_ns => break,
                 None => deadline_ns,
             };
-            let until_ns = boundary_ns.min(now_ns + ATTENTION.as_nanos() as u64);
+            let until_ns = boundary_ns
+                .min(now_ns + ATTENTION.as_nanos() as u64)
+                .min(self.lane.next_start_ns());
             self.reactor
                 .wait(Wait { until_ns, company: 1, patience: Duration::ZERO })
                 .map_err(|source| DriveError::System { what: "wait for answers", source })?;
-            while self.turn(coordinator)? {}
+            while self.turn(coordinator)? {
+                self.start_due(self.lane.now_ns())?;
+            }
         }
         for (token, task) in self.tasks.iter().enumerate() {
             // The server rolls back when we close. Whoever waits for a rollback has counted its
@@ -222,36 +253,126 @@ where
                     io::ErrorKind::UnexpectedEof,
                     "the server closed the connection",
                 );
-                return Err(lost(self.spec, self.ordinals[token], source));
+                return self.lose(token, source).map(|()| true);
             }
-            Event::Failed(source) => return Err(lost(self.spec, self.ordinals[token], source)),
+            Event::Failed(source) => return self.lose(token, source).map(|()| true),
         };
         let now_ns = monotonic_ns();
-        cut_until(&mut self.clock, &self.lane, now_ns, coordinator)?;
+        cut_until(&mut self.clock, &self.lane, self.register, now_ns, coordinator)?;
         self.lane.set_now(now_ns);
         while !rest.is_empty() {
-            let step = self.decoders[token].feed(rest, &mut NoRows);
-            match step.map_err(|source| protocol(self.spec, self.ordinals[token], source))? {
-                Step::NeedMore => break,
-                Step::Reply { reply, used } => {
+            match self.decoders[token].feed(rest, &mut NoRows) {
+                Ok(Step::NeedMore) => break,
+                Ok(Step::Reply { reply, used }) => {
                     rest = &rest[used..];
-                    self.lane.put_reply(reply);
+                    self.lane.wake(Wake::Reply(reply));
                     let task = &mut self.tasks[token];
                     let ended = poll(task, &self.lane, &mut self.decoders[token]);
                     self.running -= usize::from(
                         ended.map_err(|error| failed(self.spec, self.ordinals[token], error))?,
                     );
+                    if self.lane.take_hung_up() {
+                        self.redial(token);
+                        return Ok(true);
+                    }
                 }
+                // Some servers say why they close a connection that had asked nothing.
+                Err(source @ DecodeError::Unsolicited) if self.dialler.is_some() => {
+                    let source = io::Error::new(io::ErrorKind::ConnectionAborted, source);
+                    return self.lose(token, source).map(|()| true);
+                }
+                Err(source) => return Err(protocol(self.spec, self.ordinals[token], source)),
             }
         }
         self.send(token)?;
         Ok(true)
     }
 
+    /// The connection of `token` has broken off: the end of the drive, or of its transaction.
+    #[cold]
+    fn lose(&mut self, token: usize, source: io::Error) -> Result<(), DriveError> {
+        if self.dialler.is_none() {
+            return Err(lost(self.spec, self.ordinals[token], source));
+        }
+        self.lane.set_now(monotonic_ns());
+        self.lane.wake(Wake::Lost);
+        self.poll_task(token)?;
+        if self.tasks[token].is_none() {
+            self.reactor.close(token);
+        }
+        Ok(())
+    }
+
+    /// The task of `token` has given its connection up.
+    #[cold]
+    fn redial(&mut self, token: usize) {
+        self.reactor.close(token);
+        self.decoders[token] = Decoder::new();
+        if let Some(dialler) = self.dialler {
+            dialler.dial(token, self.ordinals[token] as usize % self.spec.targets.len());
+            self.missing += 1;
+        }
+    }
+
+    /// Goes on with the connections that have been made again.
+    fn take_connections(&mut self) -> Result<(), DriveError> {
+        while self.missing > 0
+            && let Some((token, connected)) = self.dialler.and_then(Dialler::connected)
+        {
+            self.missing -= 1;
+            if self.tasks[token].is_none() {
+                continue;
+            }
+            self.reactor.add(token, connected.socket).map_err(watch)?;
+            self.lane.set_now(monotonic_ns());
+            self.lane.return_to_work(token);
+            self.lane.wake(Wake::Connected(connected.statements));
+            self.poll_task(token)?;
+            self.send(token)?;
+        }
+        Ok(())
+    }
+
     fn poll_task(&mut self, token: usize) -> Result<(), DriveError> {
         let ended = poll(&mut self.tasks[token], &self.lane, &mut self.decoders[token])
             .map_err(|error| failed(self.spec, self.ordinals[token], error))?;
         self.running -= usize::from(ended);
+        if self.lane.take_hung_up() {
+            self.redial(token);
+        }
+        Ok(())
+    }
+
+    /// Starts what is due, if anything can be at `now_ns`, which may lie a little back.
+    #[inline]
+    fn start_due(&mut self, now_ns: u64) -> Result<(), DriveError> {
+        if now_ns < self.lane.next_start_ns() {
+            return Ok(());
+        }
+        loop {
+            // Anew for each: a start should not be told earlier than it is.
+            let now_ns = monotonic_ns();
+            let Some(due) = self.lane.due(now_ns) else { return Ok(()) };
+            self.lane.set_now(now_ns);
+            self.lane.wake(Wake::Start(due.begun));
+            self.poll_task(due.token)?;
+            self.send(due.token)?;
+        }
+    }
+
+    /// After the end, lets the tasks end that wait for a start.
+    fn dismiss_if_over(&mut self) -> Result<(), DriveError> {
+        if !self.lane.is_over() || self.dismissed {
+            return Ok(());
+        }
+        self.dismissed = true;
+        for token in 0..self.tasks.len() {
+            if self.lane.dismiss(token) {
+                self.lane.wake(Wake::Over);
+                self.poll_task(token)?;
+                self.send(token)?;
+            }
+        }
         Ok(())
     }
 
@@ -260,7 +381,7 @@ where
     fn send(&mut self, token: usize) -> Result<(), DriveError> {
         let ended = self.tasks[token].is_none();
         if ended {
-            self.lane.encode(Command::Quit);
+            self.lane.encode_with(|out| Command::Quit.encode(out));
         }
         let reactor = &mut self.reactor;
         let sent = self.lane.flush(|bytes| reactor.send(token, bytes));
@@ -269,42 +390,18 @@ where
             self.reactor.close(token);
             return Ok(());
         }
-        sent.map_err(|source| lost(self.spec, self.ordinals[token], source))
+        sent.or_else(|source| self.lose(token, source))
     }
 
     fn cut_until(&mut self, now_ns: u64, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
-        cut_until(&mut self.clock, &self.lane, now_ns, coordinator)
+        cut_until(&mut self.clock, &self.lane, self.register, now_ns, coordinator)
     }
 }
 
-/// Ends the intervals that lie before `now_ns`.
-#[inline]
-fn cut_until(
-    clock: &mut Clock<'_>,
-    lane: &Lane,
-    now_ns: u64,
-    coordinator: &mut dyn HandOver,
-) -> Result<(), DriveError> {
-    while let Some(boundary_ns) = clock.boundary_ns()
-        && now_ns >= boundary_ns
-    {
-        let (cpu, sampled_s) = clock.sample(now_ns);
-        // Only a coordinator that is a whole interval late has nothing to give back; then memory
-        // is cheaper than waiting.
-        let empty = match coordinator.emptied() {
-            Some(empty) => empty,
-            None => Recorded::new()?,
-        };
-        let recorded = lane.cut(empty);
-        let index = clock.advance();
-        let is_last = clock.boundary_ns().is_none();
-        let in_flight = if is_last { lane.ages(boundary_ns) } else { Vec::new() };
-        if is_last {
-            lane.end();
-        }
-        coordinator.hand_over(ThreadInterval { index, recorded, cpu, sampled_s, in_flight });
-    }
-    Ok(())
+/// Asks the kernel for timers that ring when they should, rather than up to 50 us later with
+/// others; where it does not listen, the schedule error tells.
+fn be_punctual() {
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
 }
 
 /// Polls a task, tells its decoder what it waits for, and drops it when it has ended (then true).
@@ -330,6 +427,10 @@ where
             result.map(|()| true)
         }
     }
+}
+
+fn watch(source: io::Error) -> DriveError {
+    DriveError::System { what: "watch its connections", source }
 }
 
 #[cold]

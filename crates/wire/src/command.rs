@@ -8,7 +8,7 @@
 pub const MAX_PACKET_PAYLOAD: usize = 0xff_ffff;
 
 const COM_QUIT: u8 = 0x01;
-const COM_QUERY: u8 = 0x03;
+pub(crate) const COM_QUERY: u8 = 0x03;
 const COM_PING: u8 = 0x0e;
 const COM_STMT_PREPARE: u8 = 0x16;
 const COM_STMT_EXECUTE: u8 = 0x17;
@@ -83,8 +83,7 @@ impl Command<'_> {
     /// Appends the command's packets to `out` and returns the sequence number that the first
     /// packet of the reply bears.
     pub fn encode(&self, out: &mut Vec<u8>) -> u8 {
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
+        let start = begin_packet(out);
         match *self {
             Command::Query(text) => {
                 out.push(COM_QUERY);
@@ -104,13 +103,26 @@ impl Command<'_> {
             Command::Ping => out.push(COM_PING),
             Command::Quit => out.push(COM_QUIT),
         }
-        let length = out.len() - start - 4;
-        if length < MAX_PACKET_PAYLOAD {
-            write_header(&mut out[start..], length, 0);
-            1
-        } else {
-            split(out, start, length)
-        }
+        end_packet(out, start)
+    }
+}
+
+/// Leaves room for a header; returns where the packet begins.
+pub(crate) fn begin_packet(out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    start
+}
+
+/// Writes the header of what has been appended since [`begin_packet`], and more where one packet is
+/// too small for it; returns the number that comes after the last.
+pub(crate) fn end_packet(out: &mut Vec<u8>, start: usize) -> u8 {
+    let length = out.len() - start - 4;
+    if length < MAX_PACKET_PAYLOAD {
+        write_header(&mut out[start..], length, 0);
+        1
+    } else {
+        split(out, start, length)
     }
 }
 

@@ -12,7 +12,9 @@
 mod command;
 mod decoder;
 mod reply;
+mod template;
 
 pub use command::{Command, MAX_PACKET_PAYLOAD, Param, types_signature};
 pub use decoder::{Decoder, Expect, NoRows, RowSink, Step};
 pub use reply::{DecodeError, MESSAGE_BYTES_MAX, Reply, ServerError, status};
+pub use template::Template;

@@ -9,6 +9,8 @@ pub mod status {
     pub const IN_TRANS: u16 = 0x0001;
     /// Another result follows this one.
     pub const MORE_RESULTS_EXIST: u16 = 0x0008;
+    /// A backslash is a character like any other in strings.
+    pub const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 }
 
 /// One complete answer.

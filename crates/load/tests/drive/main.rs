@@ -1,7 +1,11 @@
 //! Whole drives against a scripted server: what it did is what must be counted.
 #![allow(clippy::unwrap_used)]
 
+mod kinds;
+mod lost;
+mod schedule;
 mod scripted;
+mod text;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +16,7 @@ use ceteris_load::{
     DriveError, DriveEvent, DriveReport, DriveSpec, Rng, Second, Session, Statement,
     TransactionError, Workload, drive,
 };
-use scripted::{Act, Scripted};
+use scripted::{Act, Scripted, monotonic_ns};
 use wire::Param;
 
 const SELECT: &str = "SELECT c WHERE id=?";
@@ -22,6 +26,19 @@ const STATEMENTS: u64 = 4;
 
 fn statement(text: &str) -> Statement {
     Statement { text: text.into(), name: text.into() }
+}
+
+/// A transaction of one statement.
+struct One;
+
+impl Workload for One {
+    fn statements(&self) -> Vec<Statement> {
+        vec![statement(SELECT)]
+    }
+
+    async fn transaction(&self, s: &mut Session, _: usize, _: Rng) -> Result<(), TransactionError> {
+        s.execute(0, &[Param::Int(7)]).await.map(|_| ())
+    }
 }
 
 /// A transaction of four statements that remembers what it drew.
@@ -76,7 +93,7 @@ fn run<W: Workload>(
     let report = drive(workload, spec, &AtomicBool::new(false), &mut |event| match event {
         DriveEvent::Second(second) => seconds.push(second),
         DriveEvent::Connected { connections, reactor, .. } => {
-            assert_eq!((connections, reactor.as_str()), (spec.connections, "epoll"));
+            assert_eq!((connections, reactor.as_str()), (spec.connections_max(), "epoll"));
         }
     })?;
     Ok((report, seconds))
@@ -261,11 +278,6 @@ fn a_rollback_that_is_never_answered_is_no_contradiction() {
     assert_eq!(report.errors, [("1213".to_owned(), 3)].into());
     // Each transaction is still in flight: it waits to be tried again.
     assert_eq!((report.in_flight_at_end, report.stalled_at_end), (3, 3));
-}
-
-fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[test]

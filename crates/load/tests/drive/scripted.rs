@@ -23,6 +23,8 @@ pub enum Act {
     Silence,
     /// Closes the connection.
     Close,
+    /// Answers, then says why it closes the connection, which nobody asked.
+    Farewell,
     /// Sends this instead of an answer.
     Bytes(&'static [u8]),
 }
@@ -39,10 +41,34 @@ pub struct Heard {
     pub refused: Mutex<HashMap<u16, u64>>,
     /// Executions that came with the types of their parameters.
     pub typed: AtomicU64,
+    /// Statements that were prepared.
+    pub prepared: AtomicU64,
     /// Connections that said goodbye.
     pub quit: AtomicU64,
+    /// What was answered, in the order of the answers.
+    pub log: Mutex<Vec<Logged>>,
+    /// Until this instant (CLOCK_MONOTONIC) whoever connects is turned away.
+    pub away_until_ns: AtomicU64,
+    /// How many were.
+    pub turned_away: AtomicU64,
     /// Statements of each connection.
     pub per_connection: Mutex<Vec<u64>>,
+}
+
+/// One statement that was answered, by CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+pub struct Logged {
+    /// Which connection, in the order of their logins.
+    pub connection: usize,
+    /// When it had been read.
+    pub received_ns: u64,
+    /// When its answer was about to be written.
+    pub answered_ns: u64,
+}
+
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 pub struct Scripted {
@@ -56,12 +82,24 @@ impl Scripted {
         piece: usize,
         script: impl Fn(u64, &str) -> Act + Send + Sync + 'static,
     ) -> Scripted {
+        Scripted::start_hearing(piece, Arc::default(), script)
+    }
+
+    /// The same, for a script that looks at what was heard.
+    pub fn start_hearing(
+        piece: usize,
+        heard: Arc<Heard>,
+        script: impl Fn(u64, &str) -> Act + Send + Sync + 'static,
+    ) -> Scripted {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("s")).unwrap();
-        let heard = Arc::new(Heard::default());
         let (script, ear): (Arc<Script>, _) = (Arc::new(script), Arc::clone(&heard));
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
+                if monotonic_ns() < ear.away_until_ns.load(Ordering::SeqCst) {
+                    ear.turned_away.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
                 let (script, heard) = (Arc::clone(&script), Arc::clone(&ear));
                 std::thread::Builder::new()
                     .stack_size(128 * 1024)
@@ -99,6 +137,10 @@ impl Scripted {
 
     pub fn answered(&self, text: &str) -> u64 {
         self.heard.answered.lock().unwrap().get(text).copied().unwrap_or(0)
+    }
+
+    pub fn prepared(&self) -> u64 {
+        self.heard.prepared.load(Ordering::Relaxed)
     }
 
     pub fn refused(&self, code: u16) -> u64 {
@@ -139,6 +181,7 @@ impl Connection {
                     let text = String::from_utf8_lossy(&command[1..]).into_owned();
                     let params = text.matches('?').count() as u8;
                     statements.push(text);
+                    heard.prepared.fetch_add(1, Ordering::Relaxed);
                     let id = statements.len() as u8;
                     self.payload(&[0, id, 0, 0, 0, 0, 0, params, 0, 0, 0, 0])?;
                     for _ in 0..params {
@@ -160,11 +203,13 @@ impl Connection {
                 0x03 => String::from_utf8_lossy(&command[1..]).into_owned(),
                 other => panic!("command {other}"),
             };
+            let received_ns = monotonic_ns();
             let act = script(count, &text);
             count += 1;
             heard.per_connection.lock().unwrap()[index] = count;
+            let farewell = matches!(act, Act::Farewell);
             match act {
-                Act::Answer => {}
+                Act::Answer | Act::Farewell => {}
                 Act::Late(delay) => std::thread::sleep(delay),
                 Act::Error(code, message) => {
                     *heard.refused.lock().unwrap().entry(code).or_default() += 1;
@@ -182,6 +227,9 @@ impl Connection {
                     continue;
                 }
             }
+            let answered_ns = monotonic_ns();
+            let logged = Logged { connection: index, received_ns, answered_ns };
+            heard.log.lock().unwrap().push(logged);
             *heard.answered.lock().unwrap().entry(text.clone()).or_default() += 1;
             match text.split(' ').next().unwrap_or_default() {
                 "BEGIN" => in_transaction = true,
@@ -197,6 +245,10 @@ impl Connection {
                 self.payload(&[0xfe, 0, 0, status, 0])?;
             } else {
                 self.ok(u8::from(text.starts_with("UPDATE")), status)?;
+            }
+            if farewell {
+                self.sequence = 0;
+                return self.payload(b"\xff\x1d\x04#08S01Server shutdown in progress");
             }
         }
     }

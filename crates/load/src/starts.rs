@@ -1,0 +1,335 @@
+//! Which connection of a thread may start a transaction, and when.
+//!
+//! A task that has nothing in hand asks; it either starts at once or waits here until the thread's
+//! loop finds its start due. Closed loop: at once, or after its think time. Open loop: as soon as an
+//! arrival is due that nobody has taken; arrivals wait for connections, not the other way round, so
+//! a late start keeps the instant at which it was intended. Connections beyond the number at work
+//! wait until a stage calls them. All queues are as long as they can become from the start.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::arrivals::Arrivals;
+use crate::flight::Begun;
+use crate::timeline::Timeline;
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Its task has a transaction in hand, or has ended, or will ask.
+    Busy,
+    /// In `idle` or in `thinking`.
+    Queued,
+    /// Not at work in the present stage.
+    Parked,
+    /// Its connection is being made again.
+    Away,
+}
+
+/// A start that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// Whose.
+    pub token: usize,
+    /// When it should have begun and when it does.
+    pub begun: Begun,
+    /// The connection was free when it was due: what it is late by is our own fault.
+    pub was_free: bool,
+}
+
+/// See the module.
+pub(crate) struct Starts {
+    timeline: Arc<Timeline>,
+    thread: u32,
+    threads: u32,
+    /// CLOCK_MONOTONIC begin and end of the drive.
+    start_ns: u64,
+    end_ns: u64,
+    arrivals: Option<Arrivals>,
+    /// By token.
+    places: Box<[Place]>,
+    /// Tokens below this are at work.
+    at_work: usize,
+    /// When that may change, CLOCK_MONOTONIC.
+    change_ns: u64,
+    /// Tokens below this that are parked have yet to learn that they are at work no more.
+    called: usize,
+    /// Open loop: free connections, longest free first.
+    idle: VecDeque<usize>,
+    /// Closed loop: when a connection's think time ends, CLOCK_MONOTONIC; in this order, because
+    /// all think equally long.
+    thinking: VecDeque<(u64, usize)>,
+}
+
+impl Starts {
+    /// For `connections` of a thread, beginning at `start_ns`.
+    pub(crate) fn new(
+        timeline: &Arc<Timeline>,
+        thread: u32,
+        threads: u32,
+        connections: usize,
+        start_ns: u64,
+    ) -> Starts {
+        let arrivals = Arrivals::new(timeline, thread, threads);
+        let queued = |used: bool| if used { connections } else { 0 };
+        let mut starts = Starts {
+            idle: VecDeque::with_capacity(queued(arrivals.is_some())),
+            thinking: VecDeque::with_capacity(queued(timeline.think_ns > 0)),
+            timeline: Arc::clone(timeline),
+            thread,
+            threads,
+            start_ns,
+            end_ns: start_ns.saturating_add(timeline.end_ns),
+            arrivals,
+            places: vec![Place::Busy; connections].into_boxed_slice(),
+            at_work: 0,
+            change_ns: 0,
+            called: 0,
+        };
+        starts.follow_stage(start_ns);
+        starts.called = starts.at_work;
+        starts
+    }
+
+    /// `token` has nothing in hand: it starts at once, or gets a place to wait. Who has just come
+    /// to work (`fresh`) need not think first.
+    #[inline]
+    pub(crate) fn ask(&mut self, token: usize, now_ns: u64, fresh: bool) -> Option<Begun> {
+        if now_ns >= self.change_ns {
+            self.follow_stage(now_ns);
+        }
+        if token >= self.at_work {
+            self.places[token] = Place::Parked;
+            return None;
+        }
+        let now = Begun { intended_ns: now_ns, started_ns: now_ns };
+        let Some(arrivals) = &mut self.arrivals else {
+            if self.timeline.think_ns == 0 || fresh {
+                return Some(now);
+            }
+            self.thinking.push_back((now_ns.saturating_add(self.timeline.think_ns), token));
+            self.places[token] = Place::Queued;
+            return None;
+        };
+        let due_ns = self.start_ns.saturating_add(arrivals.due_ns());
+        if due_ns <= now_ns {
+            arrivals.advance();
+            return Some(Begun { intended_ns: due_ns, ..now });
+        }
+        self.idle.push_back(token);
+        self.places[token] = Place::Queued;
+        None
+    }
+
+    /// A waiting connection whose start is due; it waits no more.
+    pub(crate) fn due(&mut self, now_ns: u64) -> Option<Due> {
+        if now_ns >= self.end_ns {
+            return None;
+        }
+        if now_ns >= self.change_ns {
+            self.follow_stage(now_ns);
+        }
+        while self.called < self.at_work {
+            let token = self.called;
+            self.called += 1;
+            if self.places[token] == Place::Parked {
+                self.places[token] = Place::Busy;
+                if let Some(begun) = self.ask(token, now_ns, true) {
+                    return Some(Due { token, begun, was_free: false });
+                }
+            }
+        }
+        while let Some(&(due_ns, token)) = self.thinking.front()
+            && due_ns <= now_ns
+        {
+            self.thinking.pop_front();
+            if self.takes_up(token) {
+                let begun = Begun { intended_ns: due_ns, started_ns: now_ns };
+                return Some(Due { token, begun, was_free: true });
+            }
+        }
+        while let Some(arrivals) = &mut self.arrivals
+            && let due_ns = self.start_ns.saturating_add(arrivals.due_ns())
+            && due_ns <= now_ns
+            && let Some(token) = self.idle.pop_front()
+        {
+            if token < self.at_work {
+                arrivals.advance();
+            }
+            if self.takes_up(token) {
+                let begun = Begun { intended_ns: due_ns, started_ns: now_ns };
+                return Some(Due { token, begun, was_free: true });
+            }
+        }
+        None
+    }
+
+    /// When [`Starts::due`] is worth asking next; `u64::MAX` if only an answer can change that.
+    #[inline]
+    pub(crate) fn next_ns(&self) -> u64 {
+        // Whoever asks may be the first to notice a stage, which then has others to call.
+        if self.called < self.at_work {
+            return 0;
+        }
+        let thought_ns = self.thinking.front().map_or(u64::MAX, |&(due_ns, _)| due_ns);
+        let arrival_ns = match &self.arrivals {
+            Some(arrivals) if !self.idle.is_empty() => {
+                self.start_ns.saturating_add(arrivals.due_ns())
+            }
+            _ => u64::MAX,
+        };
+        self.change_ns.min(thought_ns).min(arrival_ns)
+    }
+
+    /// The connection of `token` is lost: it waits for another one.
+    pub(crate) fn leave(&mut self, token: usize) {
+        if self.places[token] == Place::Queued {
+            self.idle.retain(|&idle| idle != token);
+            self.thinking.retain(|&(_, thinking)| thinking != token);
+        }
+        self.places[token] = Place::Away;
+    }
+
+    /// The task of `token` goes on, whatever it waited for.
+    pub(crate) fn go_on(&mut self, token: usize) {
+        self.places[token] = Place::Busy;
+    }
+
+    /// Nobody starts any more; true for those whose tasks wait here.
+    pub(crate) fn dismiss(&mut self, token: usize) -> bool {
+        std::mem::replace(&mut self.places[token], Place::Busy) != Place::Busy
+    }
+
+    /// What is due and has not started lies between this and the end.
+    pub(crate) fn backlog(&self) -> Option<Arrivals> {
+        self.arrivals.clone()
+    }
+
+    /// `token` has waited; false if it is not at work any more, and then it is parked.
+    fn takes_up(&mut self, token: usize) -> bool {
+        let is_at_work = token < self.at_work;
+        self.places[token] = if is_at_work { Place::Busy } else { Place::Parked };
+        is_at_work
+    }
+
+    fn follow_stage(&mut self, now_ns: u64) {
+        let since_ns = now_ns.saturating_sub(self.start_ns);
+        let connections = self.timeline.connections(since_ns);
+        let own = connections.saturating_sub(self.thread).div_ceil(self.threads);
+        self.at_work = (own as usize).min(self.places.len());
+        self.called = self.called.min(self.at_work);
+        let change_ns = self.timeline.connections_change(since_ns);
+        self.change_ns = change_ns.map_or(u64::MAX, |ns| self.start_ns.saturating_add(ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use super::*;
+    use crate::spec::{self, DriveSpec, Pacing, Stage};
+
+    const MS: u64 = 1_000_000;
+    const START: u64 = 1_000 * MS;
+
+    fn starts(connections: u32, pacing: Pacing) -> Starts {
+        let measure = Duration::from_secs(1);
+        let spec = DriveSpec { connections, measure, pacing, ..DriveSpec::default() };
+        let timeline = Arc::new(Timeline::new(&spec).unwrap());
+        Starts::new(&timeline, 0, 1, spec.connections_max() as usize, START)
+    }
+
+    /// [`Starts::due`], for a connection that was free.
+    fn due(starts: &mut Starts, ms: u64) -> Option<(usize, Begun)> {
+        starts.due(START + ms * MS).map(|due| {
+            assert!(due.was_free);
+            (due.token, due.begun)
+        })
+    }
+
+    /// [`Starts::due`], for a connection that a stage calls.
+    fn called(starts: &mut Starts, ms: u64) -> Option<(usize, Begun)> {
+        starts.due(START + ms * MS).map(|due| {
+            assert!(!due.was_free);
+            (due.token, due.begun)
+        })
+    }
+
+    fn begun(intended_ms: u64, started_ms: u64) -> Begun {
+        Begun { intended_ns: START + intended_ms * MS, started_ns: START + started_ms * MS }
+    }
+
+    #[test]
+    fn a_closed_loop_starts_at_once_or_when_it_has_thought() {
+        let mut bare = starts(2, Pacing::default());
+        assert_eq!(bare.ask(1, START, false), Some(begun(0, 0)));
+        assert_eq!(bare.next_ns(), u64::MAX);
+
+        let think = Duration::from_millis(10);
+        let mut thinks = starts(3, Pacing { think, ..Pacing::default() });
+        assert_eq!(thinks.ask(0, START, true), Some(begun(0, 0)));
+        assert_eq!(thinks.ask(1, START + 2 * MS, false), None);
+        assert_eq!(thinks.ask(0, START + 5 * MS, false), None);
+        assert_eq!(thinks.next_ns(), START + 12 * MS);
+        assert_eq!(due(&mut thinks, 11), None);
+        assert_eq!(due(&mut thinks, 16), Some((1, begun(12, 16))));
+        thinks.leave(0);
+        assert_eq!((due(&mut thinks, 16), thinks.next_ns()), (None, u64::MAX));
+        assert_eq!([0, 1, 2].map(|token| thinks.dismiss(token)), [true, false, false]);
+    }
+
+    #[test]
+    fn arrivals_wait_for_connections_and_keep_their_instant() {
+        let arrivals = spec::Arrivals::Uniform;
+        // Due at 50, 150, 250 ms ...
+        let rate_per_second = Some(10.0);
+        let mut open = starts(2, Pacing { rate_per_second, arrivals, ..Pacing::default() });
+        assert_eq!((open.ask(0, START, true), open.ask(1, START, true)), (None, None));
+        assert_eq!(open.next_ns(), START + 50 * MS);
+        assert_eq!(due(&mut open, 49), None);
+        assert_eq!(due(&mut open, 170), Some((0, begun(50, 170))));
+        assert_eq!(due(&mut open, 170), Some((1, begun(150, 170))));
+        assert_eq!((due(&mut open, 170), open.next_ns()), (None, u64::MAX));
+        // Nobody was free at 250 and 350 ms.
+        assert_eq!(open.ask(1, START + 400 * MS, false), Some(begun(250, 400)));
+        let mut left = open.backlog().unwrap();
+        let mut never = Vec::new();
+        while left.due_ns() < u64::MAX {
+            never.push(left.due_ns() / MS);
+            left.advance();
+        }
+        assert_eq!(never, [350, 450, 550, 650, 750, 850, 950]);
+        assert_eq!(due(&mut open, 1000), None, "the drive is over");
+    }
+
+    #[test]
+    fn a_stage_parks_connections_and_calls_them() {
+        let at = |ms, connections| Stage {
+            at: Duration::from_millis(ms),
+            connections: Some(connections),
+            ..Stage::default()
+        };
+        let stages = vec![at(100, 3), at(200, 1), at(300, 2)];
+        let mut closed = starts(1, Pacing { stages, ..Pacing::default() });
+        assert_eq!(closed.ask(0, START, true), Some(begun(0, 0)));
+        assert_eq!((closed.ask(1, START, true), closed.ask(2, START, true)), (None, None));
+        assert_eq!(closed.next_ns(), START + 100 * MS);
+        assert_eq!(closed.ask(0, START + 100 * MS, false), Some(begun(100, 100)));
+        assert_eq!(closed.next_ns(), 0, "others are to be called");
+        assert_eq!(called(&mut closed, 100), Some((1, begun(100, 100))));
+        assert_eq!(called(&mut closed, 100), Some((2, begun(100, 100))));
+        assert_eq!(called(&mut closed, 100), None);
+        assert_eq!(called(&mut closed, 200), None);
+        assert_eq!(
+            (closed.ask(1, START + 210 * MS, false), closed.next_ns()),
+            (None, START + 300 * MS)
+        );
+        // It is called though the third has not noticed yet that it should have stopped.
+        assert_eq!(called(&mut closed, 300), Some((1, begun(300, 300))));
+        assert_eq!((called(&mut closed, 300), closed.next_ns()), (None, u64::MAX));
+        assert_eq!(closed.ask(2, START + 310 * MS, false), None);
+        assert_eq!([0, 1, 2].map(|token| closed.dismiss(token)), [false, false, true]);
+    }
+}
