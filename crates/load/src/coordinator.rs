@@ -17,7 +17,7 @@ use crate::peak::Peak;
 use crate::recorder::{Counts, Recorded};
 use crate::report::{DriveEvent, DriveReport, Second, ThreadUse};
 use crate::schedule::Interval;
-use crate::spec::DriveSpec;
+use crate::spec::{DriveSpec, Scheduling};
 use crate::thread::{HandOver, ThreadInterval};
 
 /// From the word to the first transaction, for all threads to hear it.
@@ -25,8 +25,8 @@ const LEAD_NS: u64 = 20_000_000;
 
 /// What a generator thread says.
 pub(crate) enum Message {
-    /// Its connections stand; it is pinned where it should be.
-    Connected { pinned: bool },
+    /// Its connections stand; it is pinned where it should be, and in this class.
+    Connected { pinned: bool, scheduling: Scheduling },
     /// An interval ended.
     Interval { thread: usize, interval: ThreadInterval },
     /// It is done.
@@ -61,7 +61,7 @@ pub(crate) struct Team {
     /// The CPU of each, if they are to be pinned.
     pub pins: Vec<usize>,
     /// What they wait with.
-    pub reactor: &'static str,
+    pub reactor: String,
     /// The word to start, one for each thread; dropped to call all off.
     pub words: Vec<Sender<u64>>,
     /// The way back of what the threads handed over, one for each thread.
@@ -87,6 +87,8 @@ pub(crate) struct Coordinator<'a> {
     peak: Peak,
     /// At the end of the window.
     in_flight: Vec<Age>,
+    /// What all threads were granted.
+    scheduling: Scheduling,
     report: DriveReport,
 }
 
@@ -110,6 +112,7 @@ impl<'a> Coordinator<'a> {
             total: Recorded::new()?,
             peak: Peak::default(),
             in_flight: Vec::new(),
+            scheduling: spec.engine.scheduling,
             report: DriveReport { threads: team.threads, ..DriveReport::default() },
             team,
         })
@@ -126,7 +129,10 @@ impl<'a> Coordinator<'a> {
         // Ends when every thread has ended and dropped its end of the channel.
         for message in hear {
             match message {
-                Message::Connected { pinned } => {
+                Message::Connected { pinned, scheduling } => {
+                    if scheduling == Scheduling::Normal {
+                        self.scheduling = Scheduling::Normal;
+                    }
                     if !pinned {
                         self.team.pins.clear();
                     }
@@ -166,7 +172,7 @@ impl<'a> Coordinator<'a> {
             connections: self.spec.connections,
             threads: self.team.threads,
             pinned: self.team.pins.clone(),
-            reactor: self.team.reactor.to_owned(),
+            reactor: self.team.reactor.clone(),
             took_ms: self.began.elapsed().as_secs_f64() * 1e3,
             start_monotonic_ns: start_ns,
         });
@@ -219,6 +225,12 @@ impl<'a> Coordinator<'a> {
         self.report.peak_thread_share = peak.busy;
         self.report.peak_thread_wait = peak.wait;
         let warmup_ns = u64::try_from(self.spec.warmup.as_nanos()).unwrap_or(u64::MAX);
+        self.report.generator.reactor = self.team.reactor;
+        self.report.generator.scheduling = match self.scheduling {
+            Scheduling::Normal => "normal",
+            Scheduling::Batch => "batch",
+        }
+        .to_owned();
         self.report.measured_s = self.spec.measure.as_secs_f64();
         self.report.measure_start_monotonic_ns =
             self.start_ns.unwrap_or_default().saturating_add(warmup_ns);
@@ -324,7 +336,7 @@ mod tests {
         returns: Vec<Sender<Box<Recorded>>>,
     ) -> Coordinator<'a> {
         let team =
-            Team { threads: 1, pins: Vec::new(), reactor: "none", words: Vec::new(), returns };
+            Team { threads: 1, pins: Vec::new(), reactor: "none".to_owned(), words: Vec::new(), returns };
         Coordinator::new(spec, schedule, team, Instant::now()).unwrap()
     }
 

@@ -30,6 +30,7 @@ mod schedule;
 mod session;
 mod spec;
 mod thread;
+mod uring;
 mod workload;
 
 pub use drive::drive;

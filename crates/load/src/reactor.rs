@@ -54,3 +54,6 @@ pub(crate) trait Reactor: Sized {
     /// Sends what is to be sent and closes a connection; nothing is told of it any more.
     fn close(&mut self, token: usize);
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ pub enum DriveEvent {
         threads: u32,
         /// CPUs the threads are pinned to; empty when not pinned.
         pinned: Vec<usize>,
-        /// `epoll` or `io_uring`.
+        /// `io_uring`, `epoll`, or `epoll (io_uring: why it is not to be had)`.
         reactor: String,
         /// Milliseconds from the first connect to the last prepared statement.
         took_ms: f64,
@@ -227,7 +227,7 @@ pub struct Fairness {
 /// What the generator was, and what it added to the times that it measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorReport {
-    /// `epoll` or `io_uring`.
+    /// `io_uring`, `epoll`, or `epoll (io_uring: why it is not to be had)`.
     pub reactor: String,
     /// `normal` or `batch`, as the kernel granted it.
     pub scheduling: String,
