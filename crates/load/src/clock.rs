@@ -38,6 +38,11 @@ impl<'a> Clock<'a> {
         self.schedule.get(self.next).map(|interval| self.start_ns.saturating_add(interval.end_ns))
     }
 
+    /// The interval under way lies in the measured window.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.schedule.get(self.next).is_some_and(|interval| interval.measured)
+    }
+
     /// CLOCK_MONOTONIC end of the last interval.
     pub(crate) fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.schedule.last().map_or(0, |last| last.end_ns))

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
+use crate::batching::Added;
 use crate::cpu::monotonic_ns;
 use crate::error::DriveError;
 use crate::flight::Age;
@@ -87,6 +88,8 @@ pub(crate) struct Coordinator<'a> {
     peak: Peak,
     /// At the end of the window.
     in_flight: Vec<Age>,
+    /// What the generator added in the measured window.
+    added: Added,
     /// What all threads were granted.
     scheduling: Scheduling,
     report: DriveReport,
@@ -112,6 +115,7 @@ impl<'a> Coordinator<'a> {
             total: Recorded::new()?,
             peak: Peak::default(),
             in_flight: Vec::new(),
+            added: Added::new()?,
             scheduling: spec.engine.scheduling,
             report: DriveReport { threads: team.threads, ..DriveReport::default() },
             team,
@@ -199,6 +203,9 @@ impl<'a> Coordinator<'a> {
                 let _ = self.team.returns[thread].send(part.recorded);
                 cpu.push(part.cpu);
                 self.in_flight.extend(part.in_flight);
+                if let Some(added) = &part.added {
+                    self.added.add(added)?;
+                }
                 if interval.measured {
                     self.report.user_s += part.cpu.user_s;
                     self.report.sys_s += part.cpu.sys_s;
@@ -231,6 +238,8 @@ impl<'a> Coordinator<'a> {
             Scheduling::Batch => "batch",
         }
         .to_owned();
+        self.report.generator.batch_delay = latency_ms(&self.added.delay);
+        self.report.generator.clock_error = latency_ms(&self.added.clock_error);
         self.report.measured_s = self.spec.measure.as_secs_f64();
         self.report.measure_start_monotonic_ns =
             self.start_ns.unwrap_or_default().saturating_add(warmup_ns);
@@ -335,13 +344,19 @@ mod tests {
         schedule: &'a [Interval],
         returns: Vec<Sender<Box<Recorded>>>,
     ) -> Coordinator<'a> {
-        let team =
-            Team { threads: 1, pins: Vec::new(), reactor: "none".to_owned(), words: Vec::new(), returns };
+        let team = Team {
+            threads: 1,
+            pins: Vec::new(),
+            reactor: "none".to_owned(),
+            words: Vec::new(),
+            returns,
+        };
         Coordinator::new(spec, schedule, team, Instant::now()).unwrap()
     }
 
     fn interval(index: usize, recorded: Box<Recorded>, in_flight: Vec<Age>) -> ThreadInterval {
-        ThreadInterval { index, recorded, cpu: ThreadUse::default(), sampled_s: 1.0, in_flight }
+        let cpu = ThreadUse::default();
+        ThreadInterval { index, recorded, cpu, sampled_s: 1.0, in_flight, added: None }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod address;
 mod authenticate;
+mod batching;
 mod clock;
 mod connect;
 mod coordinator;

@@ -34,6 +34,8 @@ pub(crate) struct Wait {
 pub(crate) trait Reactor: Sized {
     /// As told in `DriveEvent::Connected`.
     const NAME: &'static str;
+    /// Events that are handled between two readings of the clock: so many take less than 20 us.
+    const TOGETHER: u32;
 
     /// For tokens below `connections`, none of which has a socket yet.
     fn new(connections: usize) -> io::Result<Self>;

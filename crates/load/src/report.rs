@@ -231,9 +231,11 @@ pub struct GeneratorReport {
     pub reactor: String,
     /// `normal` or `batch`, as the kernel granted it.
     pub scheduling: String,
-    /// Most that an answer waited for company, milliseconds; the bound in force when it came.
+    /// Most that an answer waited for company, milliseconds: the bound in force when it came, which
+    /// many waited less than. Zeros where nothing was kept waiting.
     pub batch_delay: LatencyMs,
-    /// Most that the instant ascribed to an answer lay before or behind the instant at which its
-    /// bytes were looked at, milliseconds.
+    /// Most that the instant ascribed to an answer lay before the instant at which its bytes were
+    /// looked at, milliseconds. A response time may be too short by that, and the next one of the
+    /// same connection is too long by the same.
     pub clock_error: LatencyMs,
 }

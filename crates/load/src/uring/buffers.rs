@@ -47,10 +47,9 @@ impl Buffers {
         let layout = Layout::from_size_align(data + count * STRIDE, PAGE)
             .map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the layout is not empty.
-        let memory = NonNull::new(unsafe { alloc_zeroed(layout) })
-            .ok_or(io::ErrorKind::OutOfMemory)?;
-        let mut buffers =
-            Buffers { memory, layout, data, mask: (count - 1) as u16, tail: 0 };
+        let memory =
+            NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut buffers = Buffers { memory, layout, data, mask: (count - 1) as u16, tail: 0 };
         // SAFETY: the memory is page-aligned, large enough, and freed only when the ring that is
         // told of it here has been closed (by the owner of both).
         unsafe {

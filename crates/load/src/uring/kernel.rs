@@ -178,15 +178,7 @@ impl Kernel {
         // call; what the queued operations point to was promised to `push`.
         let done = unsafe {
             let flags = flags.bits();
-            libc::syscall(
-                libc::SYS_io_uring_enter,
-                self.fd,
-                queued,
-                want,
-                flags,
-                argument,
-                bytes,
-            )
+            libc::syscall(libc::SYS_io_uring_enter, self.fd, queued, want, flags, argument, bytes)
         };
         if done >= 0 {
             return Ok(());

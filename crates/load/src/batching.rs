@@ -1,0 +1,184 @@
+//! How long answers wait for company, and what the generator adds to the times that it measures.
+//!
+//! One visit to the kernel costs about as much as an answer; a visit for several answers costs
+//! hardly more. So the loop may wait a little for further answers when the first has come. How
+//! long is learned from each interval and used in the next: of the median response time, a share
+//! that all statements of a transaction have together. Before the first interval has ended nothing
+//! is known, and nothing waits.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::error::DriveError;
+use crate::reactor::Wait;
+use crate::recorder::Recorded;
+use crate::spec::Batching;
+
+/// More answers than this are not worth waiting for: their common visit is cheap enough.
+const COMPANY_MAX: u32 = 32;
+/// Nor more than this part of the transactions in flight, or the server runs out of work.
+const COMPANY_SHARE: f64 = 0.25;
+/// Longest delay or error that is told apart.
+const ADDED_NS_MAX: u64 = 60_000_000_000;
+
+/// What is waited for.
+#[derive(Debug)]
+pub(crate) struct Company {
+    share: Option<f64>,
+    company: u32,
+    patience: Duration,
+}
+
+impl Company {
+    pub(crate) fn new(batching: Batching) -> Company {
+        let share = match batching {
+            Batching::Share(share) if share > 0.0 => Some(share.min(1.0)),
+            Batching::Share(_) | Batching::Off => None,
+        };
+        Company { share, company: 1, patience: Duration::ZERO }
+    }
+
+    /// Learns from what was recorded in so many seconds.
+    pub(crate) fn learn(&mut self, recorded: &Recorded, seconds: f64) {
+        let Some(share) = self.share else { return };
+        let counts = &recorded.counts;
+        let transactions = counts.transactions as f64;
+        if transactions == 0.0 || seconds <= 0.0 {
+            // Whatever was true is so no longer.
+            (self.company, self.patience) = (1, Duration::ZERO);
+            return;
+        }
+        let statements =
+            ((counts.reads + counts.writes + counts.other) as f64 / transactions).max(1.0);
+        let median_ns = recorded.response.value_at_quantile(0.5) as f64;
+        self.patience = Duration::from_nanos((share * median_ns / statements) as u64);
+        // Little's law: how many are in flight is how many end in a second times how long each is.
+        let in_flight = transactions / seconds * recorded.service.mean() / 1e9;
+        self.company = ((in_flight * COMPANY_SHARE) as u32).clamp(1, COMPANY_MAX);
+    }
+
+    /// A wait until `until_ns` at the latest.
+    #[inline]
+    pub(crate) fn wait(&self, until_ns: u64) -> Wait {
+        Wait { until_ns, company: self.company, patience: self.patience }
+    }
+
+    /// Longest that an answer was kept waiting by a wait of so many nanoseconds; `None` if waits are
+    /// not extended.
+    #[inline]
+    pub(crate) fn delay_ns(&self, waited_ns: u64) -> Option<u64> {
+        // Patience runs from the beginning of the wait in a ring and from the first event in a set
+        // of epoll: either way an answer waits no longer than that, and no longer than the wait.
+        let patience_ns = u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX);
+        (self.company > 1 && patience_ns > 0).then(|| waited_ns.min(patience_ns))
+    }
+}
+
+/// What the generator added, one entry for each answer: bounds, not estimates.
+#[derive(Clone, Debug)]
+pub(crate) struct Added {
+    /// By keeping an answer waiting for company, nanoseconds. An upper bound: an answer that came
+    /// late in the wait waited less.
+    pub delay: Histogram<u64>,
+    /// By reading the clock once for several answers, nanoseconds: how old the instant ascribed to
+    /// an answer had become when the last one of its group had been handled.
+    pub clock_error: Histogram<u64>,
+}
+
+impl Added {
+    pub(crate) fn new() -> Result<Added, DriveError> {
+        let empty = || {
+            Histogram::new_with_bounds(1, ADDED_NS_MAX, 2)
+                .map_err(|error| DriveError::Internal(format!("histogram: {error}")))
+        };
+        Ok(Added { delay: empty()?, clock_error: empty()? })
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.delay.reset();
+        self.clock_error.reset();
+    }
+
+    #[inline]
+    pub(crate) fn delayed(&mut self, ns: u64, answers: u32) {
+        self.delay.saturating_record_n(ns, u64::from(answers));
+    }
+
+    #[inline]
+    pub(crate) fn stamped(&mut self, error_ns: u64, answers: u32) {
+        self.clock_error.saturating_record_n(error_ns, u64::from(answers));
+    }
+
+    pub(crate) fn add(&mut self, other: &Added) -> Result<(), DriveError> {
+        self.delay
+            .add(&other.delay)
+            .and_then(|()| self.clock_error.add(&other.clock_error))
+            .map_err(|error| DriveError::Internal(format!("histogram: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flight::Begun;
+    use crate::recorder::Recorder;
+    use crate::session::Outcome;
+
+    /// So many transactions of `statements` statements and a millisecond each.
+    fn recorded(transactions: u64, statements: u64) -> Box<Recorded> {
+        let mut recorder = Recorder::new().unwrap();
+        for _ in 0..transactions {
+            for _ in 0..statements {
+                recorder.statement(&Outcome { columns: 1, ..Outcome::default() });
+            }
+            recorder.commit(Begun { intended_ns: 0, started_ns: 0 }, 1_000_000);
+        }
+        recorder.cut(Recorded::new().unwrap())
+    }
+
+    #[test]
+    fn patience_is_a_share_of_the_median_for_all_statements_together() {
+        let mut company = Company::new(Batching::Share(0.05));
+        assert_eq!(company.wait(7), Wait { until_ns: 7, company: 1, patience: Duration::ZERO });
+        assert_eq!(company.delay_ns(1_000), None, "nothing is known yet");
+        // 40,000 a second of a millisecond each: 40 in flight.
+        company.learn(&recorded(4_000, 1), 0.1);
+        let wait = company.wait(7);
+        assert_eq!(wait.company, 10);
+        assert!((wait.patience.as_secs_f64() / 50e-6 - 1.0).abs() < 2e-3, "{wait:?}");
+        assert_eq!(company.delay_ns(1_000), Some(1_000));
+        assert_eq!(company.delay_ns(1_000_000), Some(wait.patience.as_nanos() as u64));
+        company.learn(&recorded(4_000, 5), 0.1);
+        assert!((company.wait(7).patience.as_secs_f64() / 10e-6 - 1.0).abs() < 2e-3);
+        // Few in flight have no company, many no more than is worth it.
+        company.learn(&recorded(300, 1), 0.1);
+        assert_eq!((company.wait(7).company, company.delay_ns(1_000)), (1, None));
+        company.learn(&recorded(50_000, 1), 0.1);
+        assert_eq!(company.wait(7).company, COMPANY_MAX);
+        company.learn(&recorded(0, 0), 1.0);
+        assert_eq!(company.delay_ns(1_000), None, "the server has fallen silent");
+    }
+
+    #[test]
+    fn without_a_share_nothing_waits() {
+        for batching in [Batching::Off, Batching::Share(0.0), Batching::Share(-1.0)] {
+            let mut company = Company::new(batching);
+            company.learn(&recorded(4_000, 1), 0.1);
+            assert_eq!((company.wait(7).company, company.delay_ns(1_000)), (1, None));
+        }
+    }
+
+    #[test]
+    fn what_was_added_is_counted_for_every_answer() {
+        let (mut one, mut two) = (Added::new().unwrap(), Added::new().unwrap());
+        one.delayed(1_000, 3);
+        two.delayed(9_000, 1);
+        two.stamped(500, 2);
+        one.add(&two).unwrap();
+        assert_eq!((one.delay.len(), one.clock_error.len()), (4, 2));
+        assert_eq!(one.delay.value_at_quantile(0.5) / 10, 100);
+    }
+}
