@@ -22,16 +22,114 @@ const COMPANY_SHARE: f64 = 0.25;
 /// Longest delay or error that is told apart.
 const ADDED_NS_MAX: u64 = 60_000_000_000;
 
+/// The events that one wait brings, as the loop goes through them.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    company: Company,
+    /// `None` when it has been handed over.
+    added: Option<Box<Added>>,
+    /// Events to one reading of the clock.
+    together: u32,
+    /// When the wait began.
+    began_ns: u64,
+    /// The latest reading that was ascribed to events, and to how many so far.
+    stamp_ns: u64,
+    stamped: u32,
+    /// Events of the groups before.
+    events: u32,
+    /// What the first event was kept waiting at most.
+    delay_ns: Option<u64>,
+}
+
+impl Batch {
+    pub(crate) fn new(batching: Batching, together: u32) -> Result<Batch, DriveError> {
+        Ok(Batch {
+            company: Company::new(batching),
+            added: Some(Box::new(Added::new()?)),
+            together,
+            began_ns: 0,
+            stamp_ns: 0,
+            stamped: 0,
+            events: 0,
+            delay_ns: None,
+        })
+    }
+
+    /// A wait begins that lasts until `until_ns` at the latest.
+    #[inline]
+    pub(crate) fn begin(&mut self, now_ns: u64, until_ns: u64) -> Wait {
+        (self.began_ns, self.stamped, self.events, self.delay_ns) = (now_ns, 0, 0, None);
+        self.company.wait(until_ns)
+    }
+
+    /// The next event needs a new reading of the clock, of which [`Batch::stamp`] is told.
+    #[inline]
+    pub(crate) fn wants_clock(&mut self) -> bool {
+        let wants = self.stamped == 0 || self.stamped == self.together;
+        if !wants {
+            self.stamped += 1;
+        }
+        wants
+    }
+
+    /// What happens next, happens now.
+    #[inline]
+    pub(crate) fn stamp(&mut self, now_ns: u64) {
+        match self.stamped {
+            0 => self.delay_ns = self.company.delay_ns(now_ns.saturating_sub(self.began_ns)),
+            _ => self.end_group(now_ns),
+        }
+        (self.stamp_ns, self.stamped) = (now_ns, 1);
+    }
+
+    /// All events have been handled.
+    #[inline]
+    pub(crate) fn end(&mut self, now_ns: u64) {
+        if self.stamped > 0 {
+            self.end_group(now_ns);
+            if let (Some(added), Some(delay_ns)) = (&mut self.added, self.delay_ns) {
+                added.delayed(delay_ns, self.events);
+            }
+        }
+    }
+
+    #[inline]
+    fn end_group(&mut self, now_ns: u64) {
+        // Who reads the clock for each event is exact: what comes between two of them is sending.
+        let error_ns = if self.together > 1 { now_ns.saturating_sub(self.stamp_ns) } else { 0 };
+        if let Some(added) = &mut self.added {
+            added.stamped(error_ns, self.stamped);
+        }
+        self.events += self.stamped;
+    }
+
+    /// An interval of so many seconds has ended, the last of the warm-up or of all perhaps; what
+    /// was added in the measured window comes with the last.
+    pub(crate) fn cut(
+        &mut self,
+        recorded: &Recorded,
+        seconds: f64,
+        warmed_up: bool,
+        last: bool,
+    ) -> Option<Box<Added>> {
+        self.company.learn(recorded, seconds);
+        if warmed_up && let Some(added) = &mut self.added {
+            added.clear();
+        }
+        if last { self.added.take() } else { None }
+    }
+}
+
 /// What is waited for.
 #[derive(Debug)]
-pub(crate) struct Company {
+struct Company {
     share: Option<f64>,
     company: u32,
     patience: Duration,
 }
 
 impl Company {
-    pub(crate) fn new(batching: Batching) -> Company {
+    fn new(batching: Batching) -> Company {
         let share = match batching {
             Batching::Share(share) if share > 0.0 => Some(share.min(1.0)),
             Batching::Share(_) | Batching::Off => None,
@@ -40,7 +138,7 @@ impl Company {
     }
 
     /// Learns from what was recorded in so many seconds.
-    pub(crate) fn learn(&mut self, recorded: &Recorded, seconds: f64) {
+    fn learn(&mut self, recorded: &Recorded, seconds: f64) {
         let Some(share) = self.share else { return };
         let counts = &recorded.counts;
         let transactions = counts.transactions as f64;
@@ -60,14 +158,14 @@ impl Company {
 
     /// A wait until `until_ns` at the latest.
     #[inline]
-    pub(crate) fn wait(&self, until_ns: u64) -> Wait {
+    fn wait(&self, until_ns: u64) -> Wait {
         Wait { until_ns, company: self.company, patience: self.patience }
     }
 
     /// Longest that an answer was kept waiting by a wait of so many nanoseconds; `None` if waits are
     /// not extended.
     #[inline]
-    pub(crate) fn delay_ns(&self, waited_ns: u64) -> Option<u64> {
+    fn delay_ns(&self, waited_ns: u64) -> Option<u64> {
         // Patience runs from the beginning of the wait in a ring and from the first event in a set
         // of epoll: either way an answer waits no longer than that, and no longer than the wait.
         let patience_ns = u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX);
@@ -87,6 +185,7 @@ pub(crate) struct Added {
 }
 
 impl Added {
+    /// Nothing yet.
     pub(crate) fn new() -> Result<Added, DriveError> {
         let empty = || {
             Histogram::new_with_bounds(1, ADDED_NS_MAX, 2)
@@ -96,21 +195,22 @@ impl Added {
     }
 
     /// Forgets everything and keeps the memory.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.delay.reset();
         self.clock_error.reset();
     }
 
     #[inline]
-    pub(crate) fn delayed(&mut self, ns: u64, answers: u32) {
+    fn delayed(&mut self, ns: u64, answers: u32) {
         self.delay.saturating_record_n(ns, u64::from(answers));
     }
 
     #[inline]
-    pub(crate) fn stamped(&mut self, error_ns: u64, answers: u32) {
+    fn stamped(&mut self, error_ns: u64, answers: u32) {
         self.clock_error.saturating_record_n(error_ns, u64::from(answers));
     }
 
+    /// What another thread added, too.
     pub(crate) fn add(&mut self, other: &Added) -> Result<(), DriveError> {
         self.delay
             .add(&other.delay)
@@ -169,6 +269,46 @@ mod tests {
             company.learn(&recorded(4_000, 1), 0.1);
             assert_eq!((company.wait(7).company, company.delay_ns(1_000)), (1, None));
         }
+    }
+
+    #[test]
+    fn a_group_shares_an_instant_and_owns_up_to_its_age() {
+        let mut batch = Batch::new(Batching::Share(0.05), 3).unwrap();
+        assert!(batch.cut(&recorded(4_000, 1), 0.1, false, false).is_none());
+        assert_eq!(batch.begin(1_000, 9_000).company, 10);
+        let mut reads = Vec::new();
+        for event in 0..5 {
+            if batch.wants_clock() {
+                reads.push(event);
+                batch.stamp(11_000 + 1_000 * event);
+            }
+        }
+        batch.end(16_000);
+        assert_eq!(reads, [0, 3]);
+        // A wait that brings nothing adds nothing.
+        batch.begin(20_000, 30_000);
+        batch.end(30_000);
+        let added = batch.cut(&recorded(1, 1), 1.0, false, true).unwrap();
+        assert_eq!((added.clock_error.len(), added.delay.len()), (5, 5));
+        assert_eq!((added.clock_error.min() / 100, added.clock_error.max() / 100), (20, 30));
+        assert_eq!(added.delay.min() / 100, 99);
+    }
+
+    #[test]
+    fn a_reading_for_each_event_is_exact_and_the_warm_up_is_forgotten() {
+        let mut batch = Batch::new(Batching::Off, 1).unwrap();
+        for warmed_up in [true, false] {
+            batch.begin(0, 10);
+            for event in 0..3 {
+                assert!(batch.wants_clock());
+                batch.stamp(event);
+            }
+            batch.end(10);
+            assert!(batch.cut(&recorded(1, 1), 1.0, warmed_up, false).is_none());
+        }
+        let added = batch.cut(&recorded(1, 1), 1.0, false, true).unwrap();
+        assert_eq!((added.clock_error.len(), added.clock_error.max()), (3, 0));
+        assert!(added.delay.is_empty());
     }
 
     #[test]

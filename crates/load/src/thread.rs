@@ -1,10 +1,11 @@
 //! One generator thread: its connections, its reactor, its executor.
 //!
 //! Task `i` is connection `i`. A task is polled when an answer for it is complete, never
-//! speculatively, so wakers do nothing. The clock is read when events have come, and again after
-//! every few of them: that instant ends the transactions that their bytes complete and starts the
-//! next ones. What the generator itself spends on a transaction is thus part of the next one's time
-//! on that connection; how old an instant had become when it was last used is recorded.
+//! speculatively, so wakers do nothing. The clock is read when bytes have come and before they are
+//! looked at, for a few events together where these take no more than microseconds: that instant
+//! ends the transactions that the bytes complete and starts the next ones, so a transaction's time
+//! includes all that the generator itself spends on it. How old an instant had become when it was
+//! last used is recorded (`batching`).
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use wire::{Command, Decoder, NoRows, Step};
 
-use crate::batching::{Added, Company};
+use crate::batching::{Added, Batch};
 use crate::clock::Clock;
 use crate::connect::{Connected, connect};
 use crate::cpu::monotonic_ns;
@@ -135,20 +136,9 @@ impl<'a> Crew<'a> {
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
-        let company = Company::new(spec.engine.batching);
-        let added = Some(Box::new(Added::new()?));
-        let mut crew = Running {
-            spec,
-            ordinals,
-            lane,
-            reactor,
-            decoders,
-            tasks,
-            running,
-            clock,
-            company,
-            added,
-        };
+        let batch = Batch::new(spec.engine.batching, R::TOGETHER)?;
+        let mut crew =
+            Running { spec, ordinals, lane, reactor, decoders, tasks, running, clock, batch };
         crew.wait_for_start(stops)?;
         crew.drive(stops, coordinator)
     }
@@ -171,9 +161,7 @@ struct Running<'a, R, F> {
     /// Tasks that have not ended.
     running: usize,
     clock: Clock<'a>,
-    company: Company,
-    /// `None` when it has been handed over.
-    added: Option<Box<Added>>,
+    batch: Batch,
 }
 
 impl<R, F> Running<'_, R, F>
@@ -199,14 +187,16 @@ where
         stops: Stops<'_>,
         coordinator: &mut dyn HandOver,
     ) -> Result<(), DriveError> {
-        let mut now_ns = monotonic_ns();
-        self.stamp(now_ns, coordinator)?;
+        self.lane.set_now(monotonic_ns());
         for token in 0..self.tasks.len() {
             self.poll_task(token)?;
             self.send(token)?;
         }
         let deadline_ns = self.clock.end_ns().saturating_add(DRAIN_NS);
         loop {
+            let now_ns = monotonic_ns();
+            self.batch.end(now_ns);
+            self.cut_until(now_ns, coordinator)?;
             stops.check()?;
             let boundary_ns = match self.clock.boundary_ns() {
                 Some(boundary_ns) => boundary_ns,
@@ -215,9 +205,9 @@ where
             };
             let until_ns = boundary_ns.min(now_ns + ATTENTION.as_nanos() as u64);
             self.reactor
-                .wait(self.company.wait(until_ns))
+                .wait(self.batch.begin(now_ns, until_ns))
                 .map_err(|source| DriveError::System { what: "wait for answers", source })?;
-            now_ns = self.batch(now_ns, coordinator)?;
+            while self.turn(coordinator)? {}
         }
         for (token, task) in self.tasks.iter().enumerate() {
             // The server rolls back when we close. Whoever waits for a rollback has counted its
@@ -229,49 +219,9 @@ where
         self.lane.record(|recorder| recorder.check())
     }
 
-    /// Handles all events of a wait that began at `began_ns`; returns the latest instant read.
-    #[inline]
-    fn batch(&mut self, began_ns: u64, coordinator: &mut dyn HandOver) -> Result<u64, DriveError> {
-        let returned_ns = monotonic_ns();
-        let delay_ns = self.company.delay_ns(returned_ns.saturating_sub(began_ns));
-        let (mut stamp_ns, mut all) = (returned_ns, 0);
-        self.stamp(stamp_ns, coordinator)?;
-        loop {
-            let mut together = 0;
-            while together < R::TOGETHER && self.turn()? {
-                together += 1;
-            }
-            if together == 0 {
-                break;
-            }
-            all += together;
-            let now_ns = monotonic_ns();
-            if let Some(added) = &mut self.added {
-                added.stamped(now_ns.saturating_sub(stamp_ns), together);
-            }
-            stamp_ns = now_ns;
-            self.stamp(stamp_ns, coordinator)?;
-            if together < R::TOGETHER {
-                break;
-            }
-        }
-        if let (Some(delay_ns), Some(added)) = (delay_ns, &mut self.added) {
-            added.delayed(delay_ns, all);
-        }
-        Ok(stamp_ns)
-    }
-
-    /// Ascribes an instant to what is handled next.
-    #[inline]
-    fn stamp(&mut self, now_ns: u64, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
-        self.cut_until(now_ns, coordinator)?;
-        self.lane.set_now(now_ns);
-        Ok(())
-    }
-
     /// Handles one event; false when there is none.
     #[inline]
-    fn turn(&mut self) -> Result<bool, DriveError> {
+    fn turn(&mut self, coordinator: &mut dyn HandOver) -> Result<bool, DriveError> {
         let Some((token, event)) = self.reactor.next() else { return Ok(false) };
         let mut rest = match event {
             Event::Received(bytes) => bytes,
@@ -284,6 +234,12 @@ where
             }
             Event::Failed(source) => return Err(lost(self.spec, self.ordinals[token], source)),
         };
+        if self.batch.wants_clock() {
+            let now_ns = monotonic_ns();
+            self.batch.stamp(now_ns);
+            cut_until(&mut self.clock, &self.lane, &mut self.batch, now_ns, coordinator)?;
+            self.lane.set_now(now_ns);
+        }
         while !rest.is_empty() {
             let step = self.decoders[token].feed(rest, &mut NoRows);
             match step.map_err(|source| protocol(self.spec, self.ordinals[token], source))? {
@@ -327,49 +283,44 @@ where
         sent.map_err(|source| lost(self.spec, self.ordinals[token], source))
     }
 
-    /// Ends the intervals that lie before `now_ns`.
-    #[inline]
     fn cut_until(&mut self, now_ns: u64, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
-        while let Some(boundary_ns) = self.clock.boundary_ns()
-            && now_ns >= boundary_ns
-        {
-            self.cut(now_ns, boundary_ns, coordinator)?;
-        }
-        Ok(())
+        cut_until(&mut self.clock, &self.lane, &mut self.batch, now_ns, coordinator)
     }
+}
 
-    /// Ends the interval under way.
-    #[cold]
-    fn cut(
-        &mut self,
-        now_ns: u64,
-        boundary_ns: u64,
-        coordinator: &mut dyn HandOver,
-    ) -> Result<(), DriveError> {
-        let (cpu, sampled_s) = self.clock.sample(now_ns);
+/// Ends the intervals that lie before `now_ns`.
+#[inline]
+fn cut_until(
+    clock: &mut Clock<'_>,
+    lane: &Lane,
+    batch: &mut Batch,
+    now_ns: u64,
+    coordinator: &mut dyn HandOver,
+) -> Result<(), DriveError> {
+    while let Some(boundary_ns) = clock.boundary_ns()
+        && now_ns >= boundary_ns
+    {
+        let (cpu, sampled_s) = clock.sample(now_ns);
         // Only a coordinator that is a whole interval late has nothing to give back; then memory
         // is cheaper than waiting.
         let empty = match coordinator.emptied() {
             Some(empty) => empty,
             None => Recorded::new()?,
         };
-        let recorded = self.lane.cut(empty);
-        self.company.learn(&recorded, sampled_s);
-        let was_measured = self.clock.is_measured();
-        let index = self.clock.advance();
-        let is_last = self.clock.boundary_ns().is_none();
-        let in_flight = if is_last { self.lane.ages(boundary_ns) } else { Vec::new() };
+        let recorded = lane.cut(empty);
+        let was_measured = clock.is_measured();
+        let index = clock.advance();
+        let is_last = clock.boundary_ns().is_none();
+        let in_flight = if is_last { lane.ages(boundary_ns) } else { Vec::new() };
         if is_last {
-            self.lane.end();
-        } else if !was_measured && self.clock.is_measured() {
-            // What the warm-up added is nobody's concern.
-            self.added.iter_mut().for_each(|added| added.clear());
+            lane.end();
         }
-        let added = if is_last { self.added.take() } else { None };
+        let warmed_up = !was_measured && clock.is_measured();
+        let added = batch.cut(&recorded, sampled_s, warmed_up, is_last);
         let interval = ThreadInterval { index, recorded, cpu, sampled_s, in_flight, added };
         coordinator.hand_over(interval);
-        Ok(())
     }
+    Ok(())
 }
 
 /// Polls a task, tells its decoder what it waits for, and drops it when it has ended (then true).

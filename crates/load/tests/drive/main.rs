@@ -362,7 +362,9 @@ fn what_the_generator_is_and_adds_is_told() {
     let mut batched = spec(&[&server], 64, 2000);
     let (report, _) = run(&Four::default(), &batched).unwrap();
     assert_eq!(report.generator.scheduling, "batch");
-    assert!(report.generator.clock_error.max > 0.0, "{:?}", report.generator);
+    // epoll's events are stamped one by one.
+    let stamped_together = report.generator.reactor == "io_uring";
+    assert_eq!(report.generator.clock_error.max > 0.0, stamped_together, "{:?}", report.generator);
     assert_eq!(report.generator.batch_delay.max, 0.0, "nothing was to wait");
 
     batched.engine.batching = Batching::Share(0.5);
