@@ -12,6 +12,7 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 
 use crate::arrivals::Arrivals;
+use crate::batching::Added;
 use crate::cpu::monotonic_ns;
 use crate::error::DriveError;
 use crate::flight::Age;
@@ -22,7 +23,7 @@ use crate::recorder::{Counts, Recorded};
 use crate::register::Register;
 use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::Interval;
-use crate::spec::DriveSpec;
+use crate::spec::{DriveSpec, Scheduling};
 use crate::summary::{
     all_kinds, errors, fairness, kinds, retries, second, statements, transactions,
 };
@@ -33,8 +34,8 @@ const LEAD_NS: u64 = 20_000_000;
 
 /// What a generator thread says.
 pub(crate) enum Message {
-    /// Its connections stand; it is pinned where it should be.
-    Connected { pinned: bool },
+    /// Its connections stand; it is pinned where it should be, and in this class.
+    Connected { pinned: bool, scheduling: Scheduling },
     /// An interval ended.
     Interval { thread: usize, interval: ThreadInterval },
     /// It is done.
@@ -69,7 +70,7 @@ pub(crate) struct Team {
     /// The CPU of each, if they are to be pinned.
     pub pins: Vec<usize>,
     /// What they wait with.
-    pub reactor: &'static str,
+    pub reactor: String,
     /// The word to start, one for each thread; dropped to call all off.
     pub words: Vec<Sender<u64>>,
     /// The way back of what the threads handed over, one for each thread.
@@ -101,6 +102,10 @@ pub(crate) struct Coordinator<'a> {
     backlogs: Vec<Arrivals>,
     /// Of each connection in the measured window.
     commits: Vec<u64>,
+    /// What the generator added in the measured window.
+    added: Added,
+    /// What all threads were granted.
+    scheduling: Scheduling,
     report: DriveReport,
 }
 
@@ -130,6 +135,8 @@ impl<'a> Coordinator<'a> {
             in_flight: Vec::new(),
             backlogs: Vec::new(),
             commits: Vec::new(),
+            added: Added::new()?,
+            scheduling: spec.engine.scheduling,
             report: DriveReport { threads: team.threads, ..DriveReport::default() },
             team,
         })
@@ -146,7 +153,10 @@ impl<'a> Coordinator<'a> {
         // Ends when every thread has ended and dropped its end of the channel.
         for message in hear {
             match message {
-                Message::Connected { pinned } => {
+                Message::Connected { pinned, scheduling } => {
+                    if scheduling == Scheduling::Normal {
+                        self.scheduling = Scheduling::Normal;
+                    }
                     if !pinned {
                         self.team.pins.clear();
                     }
@@ -186,7 +196,7 @@ impl<'a> Coordinator<'a> {
             connections: self.spec.connections_max(),
             threads: self.team.threads,
             pinned: self.team.pins.clone(),
-            reactor: self.team.reactor.to_owned(),
+            reactor: self.team.reactor.clone(),
             took_ms: self.began.elapsed().as_secs_f64() * 1e3,
             start_monotonic_ns: start_ns,
         });
@@ -215,6 +225,9 @@ impl<'a> Coordinator<'a> {
                 self.in_flight.extend(part.in_flight);
                 self.backlogs.extend(part.backlog);
                 self.commits.extend(part.commits);
+                if let Some(added) = &part.added {
+                    self.added.add(added)?;
+                }
                 if interval.measured {
                     self.report.user_s += part.cpu.user_s;
                     self.report.sys_s += part.cpu.sys_s;
@@ -245,6 +258,14 @@ impl<'a> Coordinator<'a> {
         let peak = self.peak.shares();
         report.peak_thread_share = peak.busy;
         report.peak_thread_wait = peak.wait;
+        report.generator.reactor = self.team.reactor;
+        report.generator.scheduling = match self.scheduling {
+            Scheduling::Normal => "normal",
+            Scheduling::Batch => "batch",
+        }
+        .to_owned();
+        report.generator.batch_delay = latency_ms(&self.added.delay);
+        report.generator.clock_error = latency_ms(&self.added.clock_error);
         let warmup_ns = u64::try_from(spec.warmup.as_nanos()).unwrap_or(u64::MAX);
         report.measured_s = spec.measure.as_secs_f64();
         report.measure_start_monotonic_ns =
@@ -262,7 +283,6 @@ impl<'a> Coordinator<'a> {
         report.statements = statements(register, &total);
         report.fairness = fairness(&self.commits);
         report.schedule_error = latency_ms(&total.schedule_error);
-        report.generator.reactor = self.team.reactor.to_owned();
         let DriveReport { transactions, stalled_at_end, overdue_at_end, .. } = report;
         let expected = transactions + stalled_at_end;
         let got = [
@@ -339,14 +359,28 @@ mod tests {
         schedule: &'a [Interval],
         returns: Vec<Sender<Box<Recorded>>>,
     ) -> Coordinator<'a> {
-        let team =
-            Team { threads: 1, pins: Vec::new(), reactor: "none", words: Vec::new(), returns };
+        let team = Team {
+            threads: 1,
+            pins: Vec::new(),
+            reactor: "none".to_owned(),
+            words: Vec::new(),
+            returns,
+        };
         Coordinator::new(spec, register, timeline, schedule, team, Instant::now()).unwrap()
     }
 
     fn interval(index: usize, recorded: Box<Recorded>, in_flight: Vec<Age>) -> ThreadInterval {
         let (cpu, commits) = (ThreadUse::default(), vec![recorded.kinds[0].transactions]);
-        ThreadInterval { index, recorded, cpu, sampled_s: 1.0, in_flight, backlog: None, commits }
+        ThreadInterval {
+            index,
+            recorded,
+            cpu,
+            sampled_s: 1.0,
+            in_flight,
+            backlog: None,
+            commits,
+            added: None,
+        }
     }
 
     #[test]

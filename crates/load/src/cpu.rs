@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::spec::Scheduling;
 
 /// CLOCK_MONOTONIC in nanoseconds; a call into the vDSO, not into the kernel.
 #[inline]
@@ -67,6 +70,24 @@ pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
+/// Puts the calling thread into a scheduling class and lets it wake at the nanosecond it asked for
+/// and not up to 50 us later; what class the kernel granted.
+pub(crate) fn schedule(asked: Scheduling) -> Scheduling {
+    // Refused only to real-time threads, which are punctual anyway.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+    let policy = match asked {
+        Scheduling::Normal => libc::SCHED_OTHER,
+        Scheduling::Batch => libc::SCHED_BATCH,
+    };
+    // SAFETY: the kernel reads a `sched_param`; 0 is the calling thread.
+    let granted = unsafe {
+        let param = libc::sched_param { sched_priority: 0 };
+        libc::sched_setscheduler(0, policy, &raw const param);
+        libc::sched_getscheduler(0)
+    };
+    if granted == libc::SCHED_BATCH { Scheduling::Batch } else { Scheduling::Normal }
+}
+
 /// How many threads drive `connections`: as asked, else a quarter of the CPUs, because most of them
 /// belong to the server; never more than connections.
 pub(crate) fn choose_threads(asked: Option<u32>, connections: u32, cpus: usize) -> u32 {
@@ -101,6 +122,14 @@ mod tests {
         assert_eq!(choose_pins(Some(&[3]), 2, &[0, 1]), [3, 3]);
         assert!(choose_pins(Some(&[]), 2, &[0, 1]).is_empty());
         assert!(choose_pins(None, 2, &[]).is_empty());
+    }
+
+    #[test]
+    fn the_class_of_a_thread_is_what_the_kernel_says() {
+        for asked in [Scheduling::Batch, Scheduling::Normal] {
+            assert_eq!(schedule(asked), asked);
+            assert_eq!(rustix::thread::current_timer_slack().unwrap(), 1);
+        }
     }
 
     #[test]

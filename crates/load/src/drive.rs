@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use crate::coordinator::{Coordinator, Message, Post, Team};
-use crate::cpu::{allowed_cpus, choose_pins, choose_threads, pin_to};
+use crate::cpu::{allowed_cpus, choose_pins, choose_threads, pin_to, schedule};
 use crate::descriptors;
 use crate::dialler::Dialler;
 use crate::epoll::Epoll;
@@ -17,9 +17,10 @@ use crate::recorder::Recorded;
 use crate::register::Register;
 use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::{Interval, intervals};
-use crate::spec::{DriveSpec, OnLost, StatementProtocol};
+use crate::spec::{DriveSpec, OnLost, ReactorChoice, StatementProtocol};
 use crate::thread::{Brief, Crew, Stops};
 use crate::timeline::Timeline;
+use crate::uring::Uring;
 use crate::workload::Workload;
 
 /// Drives `workload` as `spec` says and tells `on_event`; `stop` ends it early (an error then)
@@ -35,12 +36,27 @@ pub fn drive<W: Workload>(
     stop: &AtomicBool,
     on_event: &mut dyn FnMut(DriveEvent),
 ) -> Result<DriveReport, DriveError> {
-    drive_by::<W, Epoll>(workload, spec, stop, on_event)
+    let refused = match spec.engine.reactor {
+        ReactorChoice::Epoll => None,
+        ReactorChoice::Auto | ReactorChoice::IoUring => Uring::probe().err(),
+    };
+    match (spec.engine.reactor, refused) {
+        (ReactorChoice::Epoll, _) => {
+            drive_by::<W, Epoll>(workload, spec, Epoll::NAME, stop, on_event)
+        }
+        (_, None) => drive_by::<W, Uring>(workload, spec, Uring::NAME, stop, on_event),
+        (ReactorChoice::Auto, Some(refused)) => {
+            let reactor = format!("{} ({}: {refused})", Epoll::NAME, Uring::NAME);
+            drive_by::<W, Epoll>(workload, spec, &reactor, stop, on_event)
+        }
+        (ReactorChoice::IoUring, Some(source)) => Err(DriveError::IoUring { source }),
+    }
 }
 
 fn drive_by<W: Workload, R: Reactor>(
     workload: &W,
     spec: &DriveSpec,
+    reactor: &str,
     stop: &AtomicBool,
     on_event: &mut dyn FnMut(DriveEvent),
 ) -> Result<DriveReport, DriveError> {
@@ -109,7 +125,7 @@ fn drive_by<W: Workload, R: Reactor>(
             }
         }
         drop(say);
-        let team = Team { threads, pins, reactor: R::NAME, words, returns };
+        let team = Team { threads, pins, reactor: reactor.to_owned(), words, returns };
         let mut coordinator = Coordinator::new(spec, register, timeline, &schedule, team, began)?;
         let result = coordinator.listen(&hear, &failed, on_event);
         // Joining each thread here keeps the panic of one, which would be ours, a value.
@@ -141,8 +157,9 @@ impl Part<'_> {
     ) -> Result<(), DriveError> {
         // A thread that may not be pinned works all the same; it is told in `Connected`.
         let pinned = self.pin.is_some_and(|cpu| pin_to(cpu).is_ok());
+        let scheduling = schedule(self.brief.spec.engine.scheduling);
         let crew = Crew::connect(self.brief, self.thread)?;
-        let _ = say.send(Message::Connected { pinned });
+        let _ = say.send(Message::Connected { pinned, scheduling });
         // No word comes if another thread could not connect.
         let start_ns = start.recv().map_err(|_| DriveError::Stopped)?;
         crew.run::<W, R>(workload, start_ns, self.schedule, self.dialler.as_ref(), post)

@@ -7,14 +7,12 @@
 //! read makes a socket writable again and would wake us for nothing.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use rustix::time::Timespec;
 
 use crate::cpu::monotonic_ns;
 use crate::reactor::{Event, Reactor, Wait};
@@ -40,11 +38,13 @@ struct Socket {
 
 impl Reactor for Epoll {
     const NAME: &'static str = "epoll";
+    /// A send may put whom it wakes in our place at once, for any time.
+    const TOGETHER: u32 = 1;
 
     fn new(connections: usize) -> io::Result<Epoll> {
         Ok(Epoll {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            ready: Vec::with_capacity(connections.clamp(1, EVENTS)),
+            ready: Vec::with_capacity(connections.clamp(2, EVENTS)),
             sockets: (0..connections).map(|_| Socket { fd: None, unsent: Vec::new() }).collect(),
             at: 0,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
@@ -75,15 +75,16 @@ impl Reactor for Epoll {
     fn wait(&mut self, wait: Wait) -> io::Result<()> {
         self.ready.clear();
         self.at = 0;
-        let timeout = Duration::from_nanos(wait.until_ns.saturating_sub(monotonic_ns()));
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.ready), Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+        let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+        self.collect(left(wait.until_ns))?;
+        // The set cannot wait for several. Waking for each of them would save nothing, so whoever
+        // has come sits the whole patience out.
+        let came = self.ready.len();
+        if came > 0 && came < wait.company as usize && !wait.patience.is_zero() {
+            std::thread::sleep(wait.patience.min(left(wait.until_ns)));
+            self.collect(Duration::ZERO)?;
         }
+        Ok(())
     }
 
     #[inline]
@@ -135,6 +136,37 @@ impl Reactor for Epoll {
 }
 
 impl Epoll {
+    /// Adds to `ready` what is ready, or what is so first within `timeout`.
+    ///
+    /// rustix rounds timeouts to milliseconds, for the sake of kernels before 5.11; what is due
+    /// between two milliseconds would begin late.
+    fn collect(&mut self, timeout: Duration) -> io::Result<()> {
+        let room = self.ready.spare_capacity_mut();
+        let timeout = libc::timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        // SAFETY: the kernel writes at most as many events as there is room for, of the size that
+        // it shares with libc and rustix, and reads the timeout.
+        let came = unsafe {
+            let (set, null) = (self.epoll.as_raw_fd(), std::ptr::null::<libc::sigset_t>());
+            let (room, most) = (room.as_mut_ptr().cast(), room.len() as libc::c_int);
+            match libc::syscall(libc::SYS_epoll_pwait2, set, room, most, &timeout, null, 0) {
+                -1 if last_errno() == Errno::NOSYS => {
+                    libc::epoll_wait(set, room, most, milliseconds(&timeout)).into()
+                }
+                came => came,
+            }
+        };
+        match usize::try_from(came) {
+            // SAFETY: so many were written.
+            Ok(came) => unsafe { self.ready.set_len(self.ready.len() + came) },
+            Err(_) if last_errno() == Errno::INTR => {}
+            Err(_) => return Err(io::Error::last_os_error()),
+        }
+        Ok(())
+    }
+
     /// Sends what was kept for a socket that is writable again.
     #[cold]
     fn flush(&mut self, token: usize) -> io::Result<()> {
@@ -148,6 +180,16 @@ impl Epoll {
         }
         Ok(())
     }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Rounded up, so that nothing is waited for twice.
+fn milliseconds(time: &libc::timespec) -> libc::c_int {
+    let ms = time.tv_sec.saturating_mul(1000).saturating_add((time.tv_nsec + 999_999) / 1_000_000);
+    libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX)
 }
 
 /// Sends until the socket takes no more; returns how much it took.
@@ -172,70 +214,4 @@ fn data(token: usize) -> EventData {
 fn watched(writing: bool) -> EventFlags {
     let reading = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
     if writing { reading | EventFlags::OUT } else { reading }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream;
-
-    use super::*;
-
-    fn pair() -> (Epoll, UnixStream) {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
-        let mut reactor = Epoll::new(1).unwrap();
-        reactor.add(0, ours.into()).unwrap();
-        (reactor, theirs)
-    }
-
-    /// Polls until something happens.
-    fn drain(reactor: &mut Epoll, received: &mut Vec<u8>) -> bool {
-        let until_ns = monotonic_ns() + 10_000_000_000;
-        reactor.wait(Wait { until_ns, company: 1, patience: Duration::ZERO }).unwrap();
-        let mut closed = false;
-        while let Some((token, event)) = reactor.next() {
-            assert_eq!(token, 0);
-            match event {
-                Event::Received(bytes) => received.extend_from_slice(bytes),
-                Event::Closed => {
-                    closed = true;
-                    reactor.close(0);
-                }
-                Event::Failed(error) => panic!("{error}"),
-            }
-        }
-        closed
-    }
-
-    #[test]
-    fn more_than_a_buffer_and_a_farewell_are_read_to_the_end() {
-        let (mut reactor, mut theirs) = pair();
-        let writer = std::thread::spawn(move || theirs.write_all(&vec![7; 5 * BUFFER_BYTES / 2]));
-        let mut received = Vec::new();
-        while !drain(&mut reactor, &mut received) {}
-        writer.join().unwrap().unwrap();
-        assert_eq!(received.len(), 5 * BUFFER_BYTES / 2);
-    }
-
-    #[test]
-    fn what_the_socket_does_not_take_is_sent_later_and_in_order() {
-        let (mut reactor, mut theirs) = pair();
-        let piece: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
-        for _ in 0..4 {
-            reactor.send(0, &piece).unwrap();
-        }
-        assert!(!reactor.sockets[0].unsent.is_empty());
-        let reader = std::thread::spawn(move || {
-            let mut all = vec![0; 4 << 20];
-            theirs.read_exact(&mut all).unwrap();
-            all
-        });
-        while !reactor.sockets[0].unsent.is_empty() {
-            drain(&mut reactor, &mut Vec::new());
-        }
-        let all = reader.join().unwrap();
-        assert!(all.chunks(1 << 20).all(|chunk| chunk == piece));
-    }
 }

@@ -101,6 +101,12 @@ pub enum DriveError {
         /// Why.
         source: io::Error,
     },
+    /// io_uring was asked for and is not to be had.
+    #[error("cannot use io_uring here")]
+    IoUring {
+        /// Why.
+        source: io::Error,
+    },
     /// The `stop` flag was raised.
     #[error("stopped")]
     Stopped,
@@ -150,6 +156,13 @@ impl DriveError {
                 Some(Errno::AGAIN) => "raise the limit of threads (`ulimit -u`, TasksMax)",
                 Some(Errno::NOSPC) => "raise fs.epoll.max_user_watches",
                 _ => return None,
+            },
+            DriveError::IoUring { source } => match Errno::from_io_error(source) {
+                Some(Errno::PERM | Errno::ACCESS) => {
+                    "allow it (`sysctl kernel.io_uring_disabled=0`, the container's seccomp \
+                     profile), or choose epoll"
+                }
+                _ => "it needs Linux 6.1 or later; choose epoll, or let ceteris choose",
             },
             DriveError::Internal(_) => "please report this",
             DriveError::Statement { .. }

@@ -1,6 +1,7 @@
 //! The end of an interval in a generator thread: what it hands over, and to whom.
 
 use crate::arrivals::Arrivals;
+use crate::batching::{Added, Batch};
 use crate::clock::Clock;
 use crate::error::DriveError;
 use crate::flight::Age;
@@ -25,6 +26,8 @@ pub(crate) struct ThreadInterval {
     pub backlog: Option<Arrivals>,
     /// Of the last interval, what each connection committed in the measured window.
     pub commits: Vec<u64>,
+    /// With the last interval: what the generator added in the measured window.
+    pub added: Option<Box<Added>>,
 }
 
 /// The way of intervals to the coordinator, and of their memory back.
@@ -42,6 +45,7 @@ pub(crate) fn cut_until(
     clock: &mut Clock<'_>,
     lane: &Lane,
     register: &Register,
+    batch: &mut Batch,
     now_ns: u64,
     coordinator: &mut dyn HandOver,
 ) -> Result<(), DriveError> {
@@ -66,9 +70,17 @@ pub(crate) fn cut_until(
         } else if clock.begins_window() {
             lane.count_anew();
         }
-        let interval =
-            ThreadInterval { index, recorded, cpu, sampled_s, in_flight, backlog, commits };
-        coordinator.hand_over(interval);
+        let added = batch.cut(&recorded, sampled_s, clock.begins_window(), is_last);
+        coordinator.hand_over(ThreadInterval {
+            index,
+            recorded,
+            cpu,
+            sampled_s,
+            in_flight,
+            backlog,
+            commits,
+            added,
+        });
     }
     Ok(())
 }

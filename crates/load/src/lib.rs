@@ -10,6 +10,7 @@
 mod address;
 mod arrivals;
 mod authenticate;
+mod batching;
 mod clock;
 mod connect;
 mod coordinator;
@@ -38,6 +39,7 @@ mod starts;
 mod summary;
 mod thread;
 mod timeline;
+mod uring;
 mod workload;
 
 pub use drive::drive;

@@ -34,6 +34,8 @@ pub(crate) struct Wait {
 pub(crate) trait Reactor: Sized {
     /// As told in `DriveEvent::Connected`.
     const NAME: &'static str;
+    /// Events that are handled between two readings of the clock: so many take less than 20 us.
+    const TOGETHER: u32;
 
     /// For tokens below `connections`, none of which has a socket yet.
     fn new(connections: usize) -> io::Result<Self>;
@@ -54,3 +56,6 @@ pub(crate) trait Reactor: Sized {
     /// Sends what is to be sent and closes a connection; nothing is told of it any more.
     fn close(&mut self, token: usize);
 }
+
+#[cfg(test)]
+mod tests;

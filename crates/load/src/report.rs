@@ -16,7 +16,7 @@ pub enum DriveEvent {
         threads: u32,
         /// CPUs the threads are pinned to; empty when not pinned.
         pinned: Vec<usize>,
-        /// `epoll` or `io_uring`.
+        /// `io_uring`, `epoll`, or `epoll (io_uring: why it is not to be had)`.
         reactor: String,
         /// Milliseconds from the first connect to the last prepared statement.
         took_ms: f64,
@@ -238,13 +238,15 @@ pub struct Fairness {
 /// What the generator was, and what it added to the times that it measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorReport {
-    /// `epoll` or `io_uring`.
+    /// `io_uring`, `epoll`, or `epoll (io_uring: why it is not to be had)`.
     pub reactor: String,
     /// `normal` or `batch`, as the kernel granted it.
     pub scheduling: String,
-    /// Most that an answer waited for company, milliseconds; the bound in force when it came.
+    /// Most that an answer waited for company, milliseconds: the bound in force when it came, which
+    /// many waited less than. Zeros where nothing was kept waiting.
     pub batch_delay: LatencyMs,
-    /// Most that the instant ascribed to an answer lay before or behind the instant at which its
-    /// bytes were looked at, milliseconds.
+    /// Most that the instant ascribed to an answer lay before the instant at which its bytes were
+    /// looked at, milliseconds. A response time may be too short by that, and the next one of the
+    /// same connection is too long by the same.
     pub clock_error: LatencyMs,
 }

@@ -109,8 +109,9 @@ pub enum Batching {
     /// Whatever is ready is handled at once.
     #[default]
     Off,
-    /// An answer waits at most this share of the median response time; the wait is part of the
-    /// response time and told apart in the report.
+    /// The answers to the statements of one transaction wait together at most this share of the
+    /// median response time of the second before; the wait is part of the response time and told
+    /// apart in the report. Nothing waits before the first second has passed.
     Share(f64),
 }
 

@@ -1,10 +1,11 @@
 //! One generator thread: its connections, its reactor, its executor.
 //!
 //! Task `i` is connection `i`. A task is polled when an answer for it is complete or a start is due
-//! (see `lane::Wake`), never speculatively, so wakers do nothing. The clock is read once for each read of a socket, after the
-//! read and before its bytes are looked at: that instant ends the transactions that the bytes
-//! complete and starts the next ones, so a transaction's time includes all that the generator
-//! itself spends on it.
+//! (see `lane::Wake`), never speculatively, so wakers do nothing. The clock is read when bytes have
+//! come and before they are looked at, for a few events together where these take no more than
+//! microseconds: that instant ends the transactions that the bytes complete and starts the next
+//! ones, so a transaction's time includes all that the generator itself spends on it. How old an
+//! instant had become when it was last used is recorded (`batching`).
 
 use std::io;
 use std::num::NonZeroU64;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use wire::{Command, DecodeError, Decoder, NoRows, Step, Template};
 
+use crate::batching::Batch;
 use crate::clock::Clock;
 use crate::connect::{Connected, connect};
 use crate::cpu::monotonic_ns;
@@ -27,7 +29,7 @@ use crate::handover::{HandOver, cut_until};
 use crate::lane::{Lane, Wake};
 use crate::live::{Identity, live};
 use crate::policy::Policy;
-use crate::reactor::{Event, Reactor, Wait};
+use crate::reactor::{Event, Reactor};
 use crate::register::Register;
 use crate::schedule::Interval;
 use crate::session::Session;
@@ -135,6 +137,7 @@ impl<'a> Crew<'a> {
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
+        let batch = Batch::new(spec.engine.batching, R::TOGETHER)?;
         let mut crew = Running {
             spec,
             register,
@@ -148,6 +151,7 @@ impl<'a> Crew<'a> {
             dialler,
             missing: 0,
             dismissed: false,
+            batch,
         };
         crew.wait_for_start(stops)?;
         crew.drive(stops, coordinator)
@@ -178,6 +182,7 @@ struct Running<'a, R, F> {
     missing: usize,
     /// The tasks that waited for a start know that none comes any more.
     dismissed: bool,
+    batch: Batch,
 }
 
 impl<R, F> Running<'_, R, F>
@@ -212,6 +217,7 @@ where
         let deadline_ns = self.clock.end_ns().saturating_add(DRAIN_NS);
         loop {
             let now_ns = monotonic_ns();
+            self.batch.end(now_ns);
             self.cut_until(now_ns, coordinator)?;
             stops.check()?;
             self.dismiss_if_over()?;
@@ -226,7 +232,7 @@ where
                 .min(now_ns + ATTENTION.as_nanos() as u64)
                 .min(self.lane.next_start_ns());
             self.reactor
-                .wait(Wait { until_ns, company: 1, patience: Duration::ZERO })
+                .wait(self.batch.begin(now_ns, until_ns))
                 .map_err(|source| DriveError::System { what: "wait for answers", source })?;
             while self.turn(coordinator)? {
                 self.start_due(self.lane.now_ns())?;
@@ -257,9 +263,13 @@ where
             }
             Event::Failed(source) => return self.lose(token, source).map(|()| true),
         };
-        let now_ns = monotonic_ns();
-        cut_until(&mut self.clock, &self.lane, self.register, now_ns, coordinator)?;
-        self.lane.set_now(now_ns);
+        if self.batch.wants_clock() {
+            let now_ns = monotonic_ns();
+            self.batch.stamp(now_ns);
+            let Running { clock, lane, register, batch, .. } = self;
+            cut_until(clock, lane, register, batch, now_ns, coordinator)?;
+            lane.set_now(now_ns);
+        }
         while !rest.is_empty() {
             match self.decoders[token].feed(rest, &mut NoRows) {
                 Ok(Step::NeedMore) => break,
@@ -394,7 +404,8 @@ where
     }
 
     fn cut_until(&mut self, now_ns: u64, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
-        cut_until(&mut self.clock, &self.lane, self.register, now_ns, coordinator)
+        let Running { clock, lane, register, batch, .. } = self;
+        cut_until(clock, lane, register, batch, now_ns, coordinator)
     }
 }
 

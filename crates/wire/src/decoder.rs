@@ -168,7 +168,78 @@ impl Decoder {
     }
 
     fn take<S: RowSink>(&mut self, bytes: &[u8], rows: &mut S) -> Result<Step, DecodeError> {
-        let mut at = 0;
+        if self.inside || self.header_len > 0 {
+            return self.take_pieces(bytes, 0, rows);
+        }
+        let (at, reply) = self.take_packets(bytes, rows)?;
+        match reply {
+            Some(reply) => Ok(self.complete(reply, at)),
+            None if at == bytes.len() && self.stage != Stage::Idle => Ok(Step::NeedMore),
+            None => self.take_pieces(bytes, at, rows),
+        }
+    }
+
+    /// Takes the whole packets that `bytes` begin with, as far as they are what nearly all are:
+    /// definitions, rows, and what comes before, between and behind them. Everything else is left
+    /// to [`Decoder::take_pieces`], which knows it all and costs several times as much.
+    #[inline]
+    fn take_packets<S: RowSink>(
+        &mut self,
+        bytes: &[u8],
+        rows: &mut S,
+    ) -> Result<(usize, Option<Reply>), DecodeError> {
+        let (mut stage, mut rest) = (self.stage, bytes);
+        let reply = loop {
+            let Some((&[a, b, c, sequence], behind)) = rest.split_first_chunk() else { break None };
+            let length = u32::from_le_bytes([a, b, c, 0]) as usize;
+            let Some((payload, behind)) = behind.split_at_checked(length) else { break None };
+            let Some(&first) = payload.first() else { break None };
+            if sequence != self.sequence || length == MAX_PACKET_PAYLOAD || first == 0xff {
+                break None;
+            }
+            let is_end = first == 0xfe && length < 9;
+            let mut reply = None;
+            match stage {
+                Stage::Columns { left } if !is_end => {
+                    stage = match left {
+                        0 | 1 => Stage::ColumnsEnd,
+                        _ => Stage::Columns { left: left - 1 },
+                    };
+                }
+                Stage::ColumnsEnd if is_end => stage = Stage::Rows,
+                Stage::Rows if !is_end => {
+                    rows.row(payload, true);
+                    self.rows += 1;
+                }
+                Stage::Rows => reply = Some(self.end_of_rows(payload)?),
+                Stage::First(expect) if first != 0xfb => {
+                    reply = self.finish_first(expect, payload)?;
+                    stage = self.stage;
+                }
+                _ => break None,
+            }
+            self.sequence = self.sequence.wrapping_add(1);
+            rest = behind;
+            if reply.is_some() {
+                break reply;
+            }
+        };
+        self.stage = stage;
+        Ok((bytes.len() - rest.len(), reply))
+    }
+
+    fn complete(&mut self, reply: Reply, used: usize) -> Step {
+        self.stage = if reply.more_follow() { Stage::First(Expect::Result) } else { Stage::Idle };
+        Step::Reply { reply, used }
+    }
+
+    /// Takes bytes that may begin and end anywhere.
+    fn take_pieces<S: RowSink>(
+        &mut self,
+        bytes: &[u8],
+        mut at: usize,
+        rows: &mut S,
+    ) -> Result<Step, DecodeError> {
         loop {
             if at == bytes.len() && !(self.inside && self.missing == 0) {
                 return Ok(Step::NeedMore);
@@ -212,12 +283,7 @@ impl Decoder {
             self.kind = Kind::Unknown;
             self.head_len = 0;
             if let Some(reply) = finished {
-                if reply.more_follow() {
-                    self.stage = Stage::First(Expect::Result);
-                } else {
-                    self.stage = Stage::Idle;
-                }
-                return Ok(Step::Reply { reply, used: at });
+                return Ok(self.complete(reply, at));
             }
         }
     }
@@ -318,17 +384,7 @@ impl Decoder {
                 self.rows += 1;
                 Ok(None)
             }
-            Stage::Rows => {
-                let &[_, w0, w1, s0, s1, ..] = head else {
-                    return Err(DecodeError::Malformed("end of rows"));
-                };
-                Ok(Some(Reply::ResultSet {
-                    columns: self.columns,
-                    rows: self.rows,
-                    status: u16::from_le_bytes([s0, s1]),
-                    warnings: u16::from_le_bytes([w0, w1]),
-                }))
-            }
+            Stage::Rows => self.end_of_rows(head).map(Some),
             Stage::Definitions { left, columns } => {
                 self.stage = if left > 1 {
                     Stage::Definitions { left: left - 1, columns }
@@ -345,6 +401,19 @@ impl Decoder {
             Stage::Idle => Err(DecodeError::Unsolicited),
             Stage::Failed(error) => Err(error),
         }
+    }
+
+    /// The EOF behind the rows.
+    fn end_of_rows(&self, head: &[u8]) -> Result<Reply, DecodeError> {
+        let &[_, w0, w1, s0, s1, ..] = head else {
+            return Err(DecodeError::Malformed("end of rows"));
+        };
+        Ok(Reply::ResultSet {
+            columns: self.columns,
+            rows: self.rows,
+            status: u16::from_le_bytes([s0, s1]),
+            warnings: u16::from_le_bytes([w0, w1]),
+        })
     }
 
     fn finish_first(&mut self, expect: Expect, head: &[u8]) -> Result<Option<Reply>, DecodeError> {

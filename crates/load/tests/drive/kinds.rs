@@ -6,8 +6,8 @@ use ceteris_load::{
     Fairness, Operation, Rng, Session, Statement, StatementReport, TransactionError, Workload,
 };
 
-use crate::scripted::{Act, Scripted};
-use crate::{SELECT, UPDATE, run, spec, statement};
+use super::scripted::{Act, Scripted};
+use super::{SELECT, UPDATE, run, spec, statement};
 
 /// Every third transaction of a connection writes in a transaction of the server, others read.
 struct Two;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ceteris_load::{DriveSpec, OnLost, Pacing};
 
-use crate::scripted::{Act, Heard, Scripted, monotonic_ns};
-use crate::{Four, One, run, spec};
+use super::scripted::{Act, Heard, Scripted, monotonic_ns};
+use super::{Four, One, run, spec};
 
 fn reconnecting(server: &Scripted, connections: u32, measure_ms: u64) -> DriveSpec {
     DriveSpec { on_lost: OnLost::Reconnect, ..spec(&[server], connections, measure_ms) }

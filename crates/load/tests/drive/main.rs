@@ -1,4 +1,5 @@
-//! Whole drives against a scripted server: what it did is what must be counted.
+//! Whole drives against a scripted server: what it did is what must be counted. Compiled twice, for
+//! each reactor once (see `tests/on_io_uring/main.rs`).
 #![allow(clippy::unwrap_used)]
 
 mod kinds;
@@ -13,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ceteris_load::{
-    DriveError, DriveEvent, DriveReport, DriveSpec, Rng, Second, Session, Statement,
-    TransactionError, Workload, drive,
+    Batching, DriveError, DriveEvent, DriveReport, DriveSpec, Engine, ReactorChoice, Rng,
+    Scheduling, Second, Session, Statement, TransactionError, Workload, drive,
 };
 use scripted::{Act, Scripted, monotonic_ns};
 use wire::Param;
@@ -74,6 +75,22 @@ impl Workload for Four {
     }
 }
 
+/// The reactor under test; loudly another one where the machine does not have it.
+fn reactor() -> ReactorChoice {
+    if !module_path!().starts_with("on_io_uring") {
+        return ReactorChoice::Epoll;
+    }
+    let engine = Engine { reactor: ReactorChoice::IoUring, ..Engine::default() };
+    let nobody = DriveSpec { engine, ..DriveSpec::default() };
+    match drive(&Wrong, &nobody, &AtomicBool::new(false), &mut |_| {}) {
+        Err(DriveError::IoUring { source }) => {
+            eprintln!("SKIPPED: this machine has no io_uring for us ({source}); epoll instead");
+            ReactorChoice::Auto
+        }
+        _ => ReactorChoice::IoUring,
+    }
+}
+
 fn spec(servers: &[&Scripted], connections: u32, measure_ms: u64) -> DriveSpec {
     DriveSpec {
         targets: servers.iter().map(|server| server.target()).collect(),
@@ -81,6 +98,7 @@ fn spec(servers: &[&Scripted], connections: u32, measure_ms: u64) -> DriveSpec {
         threads: Some(2),
         measure: Duration::from_millis(measure_ms),
         seed: 5,
+        engine: Engine { reactor: reactor(), ..Engine::default() },
         ..DriveSpec::default()
     }
 }
@@ -93,7 +111,12 @@ fn run<W: Workload>(
     let report = drive(workload, spec, &AtomicBool::new(false), &mut |event| match event {
         DriveEvent::Second(second) => seconds.push(second),
         DriveEvent::Connected { connections, reactor, .. } => {
-            assert_eq!((connections, reactor.as_str()), (spec.connections_max(), "epoll"));
+            assert_eq!(connections, spec.connections_max());
+            let expected = match spec.engine.reactor {
+                ReactorChoice::IoUring => "io_uring",
+                ReactorChoice::Auto | ReactorChoice::Epoll => "epoll",
+            };
+            assert!(reactor.starts_with(expected), "{reactor}");
         }
     })?;
     Ok((report, seconds))
@@ -343,6 +366,28 @@ fn who_cannot_connect_says_why() {
         let error = run(&Four::default(), &nothing).unwrap_err();
         assert!(matches!(error, DriveError::Spec(_)), "{error:?}");
     }
+}
+
+#[test]
+fn what_the_generator_is_and_adds_is_told() {
+    let server = Scripted::start(usize::MAX, |_, _| Act::Answer);
+    let mut batched = spec(&[&server], 64, 2000);
+    let (report, _) = run(&Four::default(), &batched).unwrap();
+    assert_eq!(report.generator.scheduling, "batch");
+    // epoll's events are stamped one by one.
+    let stamped_together = report.generator.reactor == "io_uring";
+    assert_eq!(report.generator.clock_error.max > 0.0, stamped_together, "{:?}", report.generator);
+    assert_eq!(report.generator.batch_delay.max, 0.0, "nothing was to wait");
+
+    batched.engine.batching = Batching::Share(0.5);
+    batched.engine.scheduling = Scheduling::Normal;
+    batched.threads = Some(1);
+    let (report, _) = run(&Four::default(), &batched).unwrap();
+    assert_eq!(report.generator.scheduling, "normal");
+    let delay = report.generator.batch_delay;
+    assert!(delay.max > 0.0, "{delay:?}");
+    // The bound is an eighth (half, over four statements) of a median of the first second.
+    assert!(report.transactions > 0 && delay.max < report.response.max, "{report:?}");
 }
 
 /// Asks for a statement that it never prepared.

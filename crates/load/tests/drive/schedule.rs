@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ceteris_load::{Arrivals, DriveReport, DriveSpec, Pacing, Stage};
 
-use crate::scripted::{Act, Logged, Scripted};
-use crate::{One, run, spec};
+use super::scripted::{Act, Logged, Scripted};
+use super::{One, run, spec};
 
 const MS: u64 = 1_000_000;
 

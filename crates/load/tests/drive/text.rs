@@ -5,8 +5,8 @@ use ceteris_load::{
 };
 use wire::Param;
 
-use crate::scripted::{Act, Scripted};
-use crate::{run, spec, statement};
+use super::scripted::{Act, Scripted};
+use super::{run, spec, statement};
 
 /// One statement with values of every kind, and one with too few.
 struct Values {
