@@ -296,7 +296,7 @@ fn a_rollback_that_is_never_answered_is_no_contradiction() {
         "ROLLBACK" => Act::Silence,
         _ => Act::Answer,
     });
-    let (report, _) = run(&Four::default(), &spec(&[&server], 3, 300)).unwrap();
+    let (report, _) = run(&Four::default(), &spec(&[&server], 3, 1500)).unwrap();
     assert_eq!((report.transactions, report.retries), (0, 3));
     assert_eq!(report.errors, [("1213".to_owned(), 3)].into());
     // Each transaction is still in flight: it waits to be tried again.
