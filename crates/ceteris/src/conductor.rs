@@ -1,6 +1,7 @@
 //! The conductor: takes a study from its plan to its answers. The only place that knows packages,
 //! targets, the worker, the samplers, the statistics and the result file; none of them knows it.
 
+mod drive;
 mod interrupt;
 mod judge;
 mod limits;

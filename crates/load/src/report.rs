@@ -169,7 +169,7 @@ pub struct DriveReport {
     /// How evenly the connections were served.
     #[serde(default)]
     pub fairness: Fairness,
-    /// Transactions that failed for good, because their connection was lost.
+    /// Transactions that failed for good, because their connection was lost; they are in no latency.
     #[serde(default)]
     pub failed: u64,
     /// Connections that were made again.

@@ -59,6 +59,22 @@ fn compare(keys: &'static [Key], path: &mut Vec<&'static str>, compared: &mut us
                 assert!(setup_with(path, json!(8)).is_err(), "{path:?}");
             }
             Kind::Text => assert!(setup_with(path, json!("x")).is_ok(), "{path:?}"),
+            Kind::Positive => {
+                assert!(setup_with(path, json!(0.5)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!("0.5")).is_err(), "{path:?}");
+            }
+            Kind::Percent => {
+                assert!(setup_with(path, json!("5%")).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!(5)).is_err(), "{path:?}");
+            }
+            Kind::Tables(inner) => {
+                let refusal = setup_with(path, json!([{ "no_such_key": 1 }])).unwrap_err();
+                assert_eq!(expected_names(&refusal), names(inner), "{path:?}: {refusal}");
+                let required = inner.iter().filter(|key| key.default.is_none());
+                let least: Value = required.map(|key| (key.name.to_owned(), json!("1s"))).collect();
+                assert!(setup_with(path, json!([least])).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!([{}])).is_err(), "{path:?}");
+            }
             Kind::Variables => {
                 let values = json!({ "a": "x", "b": 1, "c": true, "d": 0.5 });
                 assert!(setup_with(path, values).is_ok());
@@ -83,7 +99,7 @@ fn serde_accepts_the_keys_of_the_reference_and_no_others() {
             _ => panic!("{} is no table", key.name),
         }
     }
-    assert_eq!(compared, 2 + 1 + 4 * 5 + 5);
+    assert_eq!(compared, 2 + 1 + 4 * 5 + 14);
 }
 
 #[test]
@@ -109,7 +125,10 @@ fn documented_defaults_are_the_defaults() {
                 let text = key.default.unwrap().trim_matches('`');
                 let value = &values[key.name];
                 match key.kind {
-                    Kind::Integer(..) if value.is_null() => continue,
+                    _ if value.is_null() => continue,
+                    Kind::Tables(_) => {
+                        assert_eq!((text, value), ("none", &json!([])), "{}", key.name);
+                    }
                     Kind::Integer(..) => assert_eq!(text, value.to_string(), "{}", key.name),
                     Kind::Duration(..) => {
                         let value: Millis = value.as_str().unwrap().parse().unwrap();
@@ -122,7 +141,7 @@ fn documented_defaults_are_the_defaults() {
             }
         }
     }
-    assert_eq!(compared, 2 + 4 + 4);
+    assert_eq!(compared, 2 + 4 + 11);
 }
 
 #[test]

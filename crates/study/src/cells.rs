@@ -81,13 +81,18 @@ pub(crate) fn setup(tree: DeTable<'_>, span: Range<usize>) -> Result<Setup, Faul
         tree::get(&tree, &segments).map(Spanned::span)
     };
     let connections_at = place(&["load", "connections"]);
+    let load_at = ["rate", "think_time", "stages"].map(|key| (key, place(&["load", key])));
     let limit_at = place(&["server", "config", "max_connections"]);
     let node = Spanned::new(span.clone(), DeValue::Table(tree));
     let setup = Setup::deserialize(ValueDeserializer::from(node)).map_err(|error| {
         let fault = Fault::toml(&error, 0);
         if error.span().is_some() { fault } else { Fault { span: span.clone(), ..fault } }
     })?;
-    let connections = i64::from(setup.load.connections);
+    if let Some(wrong) = setup.load.contradiction() {
+        let at = load_at.into_iter().find(|(key, _)| *key == wrong.key).and_then(|(_, at)| at);
+        return Err(Fault::new(at.unwrap_or(span), wrong.message).hint(wrong.hint));
+    }
+    let connections = i64::from(setup.load.connections_max());
     match setup.server.config.get("max_connections") {
         Some(ConfigValue::Integer(limit)) if *limit < connections => Err(Fault::new(
             connections_at.or(limit_at).unwrap_or(span),

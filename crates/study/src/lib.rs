@@ -31,7 +31,7 @@ pub use page::reference_markdown;
 pub use plan::{Cell, Estimate, Plan, PlannedQuestion};
 pub use quantity::{Millis, Percent};
 pub use setup::{
-    ConfigValue, Connect, Distribution, HostPlacement, Load, Oltp, Placement, Server, Setup,
-    Workload,
+    Arrivals, ConfigValue, Connect, Distribution, HostPlacement, Load, Oltp, OnLost, Placement,
+    Protocol, Reactor, Scheduling, Server, Setup, Stage, Workload,
 };
 pub use study::{Factor, Level, Published, Question, Study, SweepAxis};

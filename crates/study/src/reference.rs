@@ -5,7 +5,11 @@
 //! [`crate::page`]). A test compares it with what serde accepts.
 //! Bounds stand here rather than in code because a reader of the documentation wants them too.
 
+mod load;
+
 use crate::quantity::Millis;
+
+use load::LOAD;
 
 /// One key of a table of the study file.
 #[derive(Debug, PartialEq)]
@@ -142,44 +146,6 @@ const OLTP: &[Key] = &[
         "how row ids are drawn; sysbench 1.0 itself draws `special`",
     ),
 ];
-
-const LOAD: Key = key(
-    "load",
-    Kind::Table(&[
-        key(
-            "connections",
-            Kind::Integer(1, 100_000),
-            "8",
-            "concurrent connections, each running transactions one after the other",
-        ),
-        key(
-            "warmup",
-            Kind::Duration(Millis(0), Millis::from_secs(24 * 3600)),
-            "`10s`",
-            "time driven before measuring",
-        ),
-        key(
-            "measure",
-            Kind::Duration(Millis::from_secs(1), Millis::from_secs(7 * 24 * 3600)),
-            "`60s`",
-            "time measured",
-        ),
-        key(
-            "threads",
-            Kind::Integer(1, 1024),
-            "chosen by the worker, which says what it chose",
-            "threads of the worker",
-        ),
-        key(
-            "connect",
-            Kind::Word(&["socket", "tcp"]),
-            "`socket`",
-            "through the Unix socket, or through TCP on loopback",
-        ),
-    ]),
-    "see below",
-    "how the workload is driven",
-);
 
 const BLOCKS: Key = key(
     "blocks",

@@ -12,7 +12,7 @@ use std::fmt;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use load::{Connect, Load};
+pub use load::{Arrivals, Connect, Load, OnLost, Protocol, Reactor, Scheduling, Stage};
 pub use workload::{Distribution, Oltp, Workload};
 
 /// One condition, complete: what a cell of the plan runs.

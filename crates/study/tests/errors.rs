@@ -31,6 +31,18 @@ type Case = (&'static str, &'static str, usize, usize, usize, &'static str, &'st
 
 #[rustfmt::skip]
 const CASES: &[Case] = &[
+    // Load.
+    ("connections = 8", "think_time = \"1s\"\nrate = 5", 7, 14, 4, "think time and a rate exclude each other", "closed loop"),
+    ("connections = 8", "rate = 0", 7, 8, 1, "`load.rate` must be a number above 0", ""),
+    ("connections = 8", "rate = 1e9", 7, 8, 3, "more than 100 million", "transactions per second"),
+    ("connections = 8", "stages = [{ at = \"1s\", rate = 5 }]", 7, 10, 25, "a stage changes the rate, but the load has none", "give `load.rate`"),
+    ("connections = 8", "stages = [{ at = \"2s\", connections = 5 }, { at = \"1s\", connections = 6 }]", 7, 10, 64, "the stage at 1s stands behind the one at 2s", "order"),
+    ("connections = 8", "stages = [{ at = \"70s\", connections = 5 }]", 7, 10, 33, "the stage at 70s begins after the end", "load.measure"),
+    ("connections = 8", "stages = [{ at = \"1s\", ramp = \"1s\" }]", 7, 10, 28, "the stage at 1s changes nothing", "`rate` or `connections`"),
+    ("connections = 8", "stages = [{ connections = 5 }]", 7, 11, 19, "`at` is missing in `load.stages`", "since the first transaction"),
+    ("connections = 8", "stages = [{ at = \"1s\", connection = 5 }]", 7, 24, 10, "unknown key `connection` in `load.stages`", "did you mean `connections`?"),
+    ("connections = 8", "batching = \"0%\"", 7, 12, 4, "`load.batching` must be a share above 0%", ""),
+    ("connections = 8", "reactor = \"poll\"", 7, 11, 6, "`poll` is not a value of `load.reactor`", "epoll"),
     // Syntax.
     ("rows = 1_000", "rows = 60s", 5, 8, 3, "must be quoted", ""),
     ("rows = 1_000", "rows = 1\nrows = 2", 6, 1, 4, "duplicate key", ""),
@@ -183,6 +195,29 @@ fn a_fault_of_one_cell_points_at_its_value() {
 }
 
 #[test]
+fn the_most_connections_of_all_stages_must_reach_the_server() {
+    let stages = "stages = [{ at = \"1s\", connections = 500 }, { at = \"2s\", connections = 9 }]";
+    let text = BASE
+        .replace("[server.config]", "[server.config]\nmax_connections = 100")
+        .replace("connections = 8", stages);
+    let error = error(&text);
+    assert!(error.message.starts_with("500 connections cannot reach"), "{error}");
+}
+
+#[test]
+fn a_question_varies_what_the_load_is() {
+    let levels = "levels = [[{ at = \"1s\", connections = 16 }], []]";
+    let text = BASE
+        .replace("server.config.innodb_flush_method\"", "load.stages\"")
+        .replace("levels = [\"fsync\", \"O_DIRECT\"]", levels);
+    let study = Study::parse("study.toml", &text, &[]).unwrap();
+    let plan = study.plan();
+    let most: Vec<u32> =
+        plan.questions[0].cells.iter().map(|cell| cell.setup.load.connections_max()).collect();
+    assert_eq!(most, [16, 8]);
+}
+
+#[test]
 fn questions_are_needed_and_have_names_of_their_own() {
     let none = BASE.split("[[question]]").next().unwrap();
     let error_none = error(none);
@@ -261,7 +296,7 @@ error: unknown key `conections` in `load`
   |
 7 |  conections = 8
   |  ^^^^^^^^^^
-hint: did you mean `connections`? allowed: connections, warmup, measure, threads, connect"
+hint: did you mean `connections`? allowed: connections, warmup, measure, threads, connect, rate, arrivals, think_time, stages, on_lost, protocol, reactor, batching, scheduling"
     );
 
     let rendered = error(&BASE.replace("[\"fsync\", \"O_DIRECT\"]", "[\"fsync\"")).to_string();

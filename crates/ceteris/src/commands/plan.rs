@@ -106,7 +106,7 @@ fn text(study: &Study, printed: &Printed) -> String {
                 describe(cell.cell),
                 cell.cell.setup.workload.name(),
                 cell.cell.setup.server.package,
-                load.connections,
+                load.connections_max(),
                 span(load.warmup.duration()),
                 span(load.measure.duration()),
             ));

@@ -3,7 +3,7 @@
 //! in the plan, for every cell of the question alike, so that `ceteris plan` shows what was added
 //! and no level gets what another lacks.
 
-use study::{ConfigValue, Plan, Workload};
+use study::{ConfigValue, Plan, Protocol, Workload};
 
 /// `max_connections` of every server since 5.1, and what ceteris itself connects with.
 const CONNECTIONS: u64 = 151;
@@ -17,14 +17,17 @@ pub fn raise_limits(plan: &mut Plan) {
         let connections = question
             .cells
             .iter()
-            .map(|cell| u64::from(cell.setup.load.connections) + OWN_CONNECTIONS)
+            .map(|cell| u64::from(cell.setup.load.connections_max()) + OWN_CONNECTIONS)
             .max();
         let statements = question
             .cells
             .iter()
             .map(|cell| {
-                let each = statements_per_connection(&cell.setup.workload);
-                u64::from(cell.setup.load.connections) * each
+                let each = match cell.setup.load.protocol {
+                    Protocol::Prepared => statements_per_connection(&cell.setup.workload),
+                    Protocol::Text => 0,
+                };
+                u64::from(cell.setup.load.connections_max()) * each
             })
             .max();
         for cell in &mut question.cells {

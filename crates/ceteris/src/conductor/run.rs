@@ -11,6 +11,7 @@ use store::{
 };
 use study::{Cell, Setup};
 
+use super::drive;
 use super::interrupt::Interrupt;
 use super::live;
 use super::prepare::Prepared;
@@ -143,13 +144,9 @@ fn drive_request(
         workload: setup.workload.clone(),
         spec: DriveSpec {
             targets: target.addresses(setup.load.connect).map_err(Broken::Refused)?,
-            connections: setup.load.connections,
-            threads: setup.load.threads,
-            warmup: setup.load.warmup.duration(),
-            measure: setup.load.measure.duration(),
             // All levels of a block get the same operations, each block others.
             seed: tools.seed.wrapping_add(u64::from(block)),
-            ..DriveSpec::default()
+            ..drive::spec(&setup.load)
         },
     })
 }
@@ -266,6 +263,19 @@ fn keep(
         notes.push(format!(
             "{} transactions were stalled when the measured window ended, the oldest for {:.0} ms",
             report.stalled_at_end, report.oldest_in_flight_ms
+        ));
+    }
+    if report.never_started > 0 {
+        notes.push(format!(
+            "{} transactions were due and had not started when the measured window ended: the \
+             server did not keep up with the rate",
+            report.never_started
+        ));
+    }
+    if report.failed > 0 {
+        notes.push(format!(
+            "{} transactions failed with their connections; {} connections were made again",
+            report.failed, report.reconnects
         ));
     }
     record.summary = Some(Summary {
