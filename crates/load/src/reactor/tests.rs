@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -105,6 +105,35 @@ fn questions_and_answers_alternate<R: Reactor>() {
         }
         assert!(came.bytes.iter().flatten().all(|&byte| byte == round));
     }
+}
+
+fn tcp_is_no_different<R: Reactor>() {
+    let mut reactor = R::new(1).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut theirs, _) = listener.accept().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    reactor.add(0, ours.into()).unwrap();
+    let mut came = Came::of(1);
+    for (round, length) in [1, 500, 100_000, 7, 3_000_000, 2].into_iter().enumerate() {
+        let question = vec![round as u8; length];
+        reactor.send(0, &question).unwrap();
+        let echo = std::thread::spawn(move || {
+            let mut heard = vec![0; length];
+            theirs.read_exact(&mut heard).unwrap();
+            theirs.write_all(&heard).unwrap();
+            theirs
+        });
+        came.bytes[0].clear();
+        while came.bytes[0].len() < length {
+            came.wait(&mut reactor, alone(HOUR));
+        }
+        assert!(came.bytes[0] == question);
+        theirs = echo.join().unwrap();
+    }
+    drop(theirs);
+    came.wait(&mut reactor, alone(HOUR));
+    assert_eq!(came.closed, [0]);
 }
 
 fn all_of_more_connections_than_buffers_are_heard<R: Reactor>() {
@@ -287,6 +316,7 @@ on_each! {
     more_than_all_buffers_and_a_farewell_are_read_to_the_end,
     single_bytes_add_up,
     questions_and_answers_alternate,
+    tcp_is_no_different,
     all_of_more_connections_than_buffers_are_heard,
     what_the_peer_does_not_read_is_sent_later_and_in_order,
     a_token_is_used_again_and_hears_nothing_of_its_past,
