@@ -36,12 +36,15 @@ pub(crate) async fn live<W: Workload>(
         // Closed loop: a transaction is due when the one before has ended.
         let intended_ns = lane.now_ns();
         let begun = Begun { intended_ns, started_ns: intended_ns };
-        let kind = workload.kind(Operation { seed, connection: stream, sequence });
+        let operation = Operation { seed, connection: stream, sequence };
+        session.set_operation(operation);
+        let kind = workload.kind(operation);
         let mut attempt = 0;
         loop {
             lane.record(|recorder| recorder.attempt());
             lane.fly(token, Flight::Attempt(begun));
-            let rng = Rng::new(seed, stream, sequence, attempt);
+            let draw = if workload.redraws() { attempt } else { 0 };
+            let rng = Rng::new(seed, stream, sequence, draw);
             let Err(error) = workload.transaction(&mut session, kind, rng).await else {
                 let ended_ns = lane.now_ns();
                 lane.record(|recorder| recorder.commit(begun, ended_ns));

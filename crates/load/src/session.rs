@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use wire::{Command, Expect, Param, Reply, status, types_signature};
 
 use crate::lane::Lane;
-use crate::workload::TransactionError;
+use crate::workload::{Operation, TransactionError};
 
 /// Result of one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,12 +39,24 @@ pub struct Session {
     bound: Box<[u64]>,
     /// Status flags of the latest answer that had some.
     status: u16,
+    /// Whose transaction is under way.
+    operation: Operation,
 }
 
 impl Session {
     pub(crate) fn new(lane: Rc<Lane>, statements: Rc<[u32]>) -> Session {
         let bound = vec![0; statements.len().div_ceil(64)].into_boxed_slice();
-        Session { lane, statements, bound, status: 0 }
+        let operation = Operation { seed: 0, connection: 0, sequence: 0 };
+        Session { lane, statements, bound, status: 0, operation }
+    }
+
+    /// Which transaction of which connection is under way, whatever the attempt.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    pub(crate) fn set_operation(&mut self, operation: Operation) {
+        self.operation = operation;
     }
 
     /// Executes the `statement`-th of [`crate::Workload::statements`].

@@ -1,6 +1,7 @@
 //! Whole drives against a scripted server: what it did is what must be counted.
 #![allow(clippy::unwrap_used)]
 
+mod repeated;
 mod scripted;
 
 use std::collections::HashSet;
