@@ -82,10 +82,14 @@ pub(crate) fn setup(tree: DeTable<'_>, span: Range<usize>) -> Result<Setup, Faul
     };
     let connections_at = place(&["load", "connections"]);
     let limit_at = place(&["server", "config", "max_connections"]);
+    let workload_at = place(&["workload"]);
     let node = Spanned::new(span.clone(), DeValue::Table(tree));
     let setup = Setup::deserialize(ValueDeserializer::from(node)).map_err(|error| {
         let fault = Fault::toml(&error, 0);
         if error.span().is_some() { fault } else { Fault { span: span.clone(), ..fault } }
+    })?;
+    setup.workload.check(setup.load.connections).map_err(|(wrong, hint)| {
+        Fault::new(workload_at.unwrap_or(span.clone()), wrong).hint(hint)
     })?;
     let connections = i64::from(setup.load.connections);
     match setup.server.config.get("max_connections") {

@@ -31,7 +31,9 @@ pub use page::reference_markdown;
 pub use plan::{Cell, Estimate, Plan, PlannedQuestion};
 pub use quantity::{Millis, Percent};
 pub use setup::{
-    ConfigValue, Connect, Distribution, HostPlacement, Load, Oltp, Placement, Server, Setup,
+    BulkInsert, ConfigValue, Connect, Distribution, HostPlacement, LegacyDistribution, Load,
+    NontrxMode, Oltp, OltpLegacy, OltpReadOnly, OltpReadWrite, OltpUpdateIndex, OltpUpdateNonIndex,
+    OltpWriteOnly, Placement, SelectRandomPoints, SelectRandomRanges, Server, Setup, TestMode,
     Workload,
 };
 pub use study::{Factor, Level, Published, Question, Study, SweepAxis};

@@ -4,162 +4,37 @@
 //! where they are missing the tests say so on standard error and pass.
 #![allow(clippy::unwrap_used)]
 
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+mod server;
+mod statements;
+mod sysbench;
 
-use ceteris_workload::{DATABASE, LoadError, LoadProgress, drive, load_data};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use ceteris_workload::{LoadError, LoadProgress, drive, load_data};
 use load::{Address, DriveError, DriveEvent, DriveReport, DriveSpec, Target};
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
-use study::{Distribution, Oltp, Workload};
-
-const PASSWORD: &str = "p4ss-w0rd";
-
-/// A private server; stopped and removed when dropped.
-struct Server {
-    process: Child,
-    dir: tempfile::TempDir,
-    port: u16,
-}
-
-impl Server {
-    /// `None`, loudly, where there is no MariaDB.
-    fn start(test: &str) -> Option<Server> {
-        let Some(program) = find("mariadbd") else {
-            eprintln!("SKIPPED {test}: no mariadbd on this machine (Debian: mariadb-server)");
-            return None;
-        };
-        let Some(install) = find("mariadb-install-db") else {
-            eprintln!("SKIPPED {test}: no mariadb-install-db on this machine");
-            return None;
-        };
-        let dir = tempfile::Builder::new().prefix("cw").tempdir_in("/tmp").unwrap();
-        let data = dir.path().join("data");
-        std::fs::create_dir(&data).unwrap();
-        if rustix::process::geteuid().is_root() {
-            for path in [dir.path(), &data] {
-                let status = Command::new("chown").arg("mysql:").arg(path).status().unwrap();
-                assert!(status.success(), "chown to the user mysql");
-            }
-        }
-        let socket_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = socket_port.local_addr().unwrap().port();
-        let mut install = unprivileged(&install, &dir);
-        install.args([
-            "--no-defaults",
-            "--skip-test-db",
-            "--auth-root-authentication-method=normal",
-        ]);
-        install.arg(format!("--datadir={}", data.display()));
-        let output = install.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        drop(socket_port);
-        let mut start = unprivileged(&program, &dir);
-        start.args(["--no-defaults", "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=128M"]);
-        start.args(["--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=64M"]);
-        start.arg(format!("--datadir={}", data.display()));
-        start.arg(format!("--socket={}", dir.path().join("s").display()));
-        start.arg(format!("--pid-file={}", dir.path().join("pid").display()));
-        start.arg(format!("--log-error={}", dir.path().join("log").display()));
-        start.arg(format!("--port={port}"));
-        let process = start.spawn().unwrap();
-        let mut server = Server { process, dir, port };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while server.admin().is_err() {
-            if let Some(status) = server.process.try_wait().unwrap() {
-                let log = std::fs::read_to_string(server.dir.path().join("log"));
-                panic!("mariadbd ended with {status}: {}", log.unwrap_or_default());
-            }
-            assert!(Instant::now() < deadline, "mariadbd does not answer");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let mut admin = server.admin().unwrap();
-        for statement in [
-            format!("CREATE USER tester@localhost IDENTIFIED BY '{PASSWORD}'"),
-            "GRANT ALL ON *.* TO tester@localhost".to_owned(),
-            "CREATE USER empty@localhost".to_owned(),
-            "GRANT ALL ON *.* TO empty@localhost".to_owned(),
-        ] {
-            admin.query_drop(statement).unwrap();
-        }
-        Some(server)
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.dir.path().join("s")
-    }
-
-    fn admin(&self) -> Result<Conn, mysql::Error> {
-        let opts = OptsBuilder::new().user(Some("root")).prefer_socket(false);
-        Conn::new(opts.socket(Some(self.socket().to_string_lossy())))
-    }
-
-    fn target(&self) -> Target {
-        Target {
-            address: Address::Socket(self.socket()),
-            user: "tester".into(),
-            password: PASSWORD.into(),
-            database: DATABASE.into(),
-            tls: Default::default(),
-        }
-    }
-
-    fn spec(&self, connections: u32) -> DriveSpec {
-        DriveSpec {
-            targets: vec![self.target()],
-            connections,
-            threads: Some(2),
-            pin: Some(vec![]),
-            warmup: Duration::from_millis(500),
-            measure: Duration::from_secs(2),
-            seed: 1,
-            ..DriveSpec::default()
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin".into(), "/usr/local/sbin".into()])
-        .map(|dir| dir.join(program))
-        .find(|path| path.is_file())
-}
-
-/// A command that runs as the user `mysql` if we are root, quietly.
-fn unprivileged(program: &Path, dir: &tempfile::TempDir) -> Command {
-    let mut command = Command::new(program);
-    if rustix::process::geteuid().is_root() {
-        let id = |flag: &str| -> u32 {
-            let output = Command::new("id").args([flag, "mysql"]).output().unwrap();
-            String::from_utf8_lossy(&output.stdout).trim().parse().expect("a user mysql")
-        };
-        command.gid(id("-g")).uid(id("-u"));
-    }
-    command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(Stdio::piped());
-    command
-}
+use server::{PASSWORD, Server};
+use study::{Distribution, Oltp, OltpReadOnly, OltpReadWrite, OltpWriteOnly, Workload};
 
 fn oltp() -> Oltp {
     Oltp { tables: 3, rows: 30_000, ..Oltp::default() }
 }
 
+fn read_write() -> Workload {
+    Workload::OltpReadWrite(OltpReadWrite { tables: 3, rows: 30_000, ..Default::default() })
+}
+
+fn write_only(distribution: Distribution) -> Workload {
+    let knobs = OltpWriteOnly { tables: 3, rows: 30_000, distribution, ..Default::default() };
+    Workload::OltpWriteOnly(knobs)
+}
+
 fn load(server: &Server) -> std::collections::BTreeMap<String, String> {
     let mut told: Vec<LoadProgress> = Vec::new();
-    let workload = Workload::OltpReadWrite(oltp());
     let facts =
-        load_data(&workload, &server.target(), 7, 2, &mut |progress| told.push(progress)).unwrap();
+        load_data(&read_write(), &server.target(), 7, 2, &mut |progress| told.push(progress))
+            .unwrap();
     assert_eq!(told.first().map(|progress| progress.rows), Some(0));
     assert_eq!(told.last(), Some(&LoadProgress { rows: 90_000, total: 90_000 }));
     assert!(told.windows(2).all(|pair| pair[0].rows <= pair[1].rows));
@@ -219,15 +94,18 @@ fn data_is_loaded_verified_and_driven() {
         admin.query_first("SHOW CREATE TABLE sbtest.sbtest2").unwrap().unwrap();
     assert!(create.contains("KEY `k_2` (`k`)"), "{create}");
 
-    let again = load_data(&Workload::OltpReadWrite(oltp()), &server.target(), 7, 2, &mut |_| {});
+    let again = load_data(&read_write(), &server.target(), 7, 2, &mut |_| {});
     assert!(matches!(again, Err(LoadError::Occupied { tables: 3, .. })), "{again:?}");
 
     let connections = 8;
     for (workload, expected) in [
         (Workload::OltpPointSelect(oltp()), [1, 0, 0]),
-        (Workload::OltpReadOnly(oltp()), [14, 0, 2]),
-        (Workload::OltpWriteOnly(oltp()), [0, 4, 2]),
-        (Workload::OltpReadWrite(oltp()), [14, 4, 2]),
+        (
+            Workload::OltpReadOnly(OltpReadOnly { tables: 3, rows: 30_000, ..Default::default() }),
+            [14, 0, 2],
+        ),
+        (write_only(Distribution::Uniform), [0, 4, 2]),
+        (read_write(), [14, 4, 2]),
     ] {
         let (report, events) = run(&workload, &server.spec(connections)).unwrap();
         check(workload.name(), &report, u64::from(connections), expected);
@@ -245,9 +123,17 @@ fn data_is_loaded_verified_and_driven() {
         assert_eq!(report.response, report.service);
     }
     // Ranges of every distribution, and writes, left every row in its place.
-    for distribution in [Distribution::Special, Distribution::Gaussian, Distribution::Pareto] {
-        let workload = Workload::OltpWriteOnly(Oltp { distribution, ..oltp() });
-        let spec = DriveSpec { measure: Duration::from_millis(500), ..server.spec(connections) };
+    // Each with a seed of its own: setting a column to what it was set to before changes no row.
+    for (seed, distribution) in (2..).zip([
+        Distribution::Special,
+        Distribution::Special04,
+        Distribution::Gaussian,
+        Distribution::Pareto,
+        Distribution::Zipfian,
+    ]) {
+        let workload = write_only(distribution);
+        let spec =
+            DriveSpec { seed, measure: Duration::from_millis(500), ..server.spec(connections) };
         let (report, _) = run(&workload, &spec).unwrap();
         check(&format!("{distribution:?}"), &report, u64::from(connections), [0, 4, 2]);
     }
@@ -258,7 +144,7 @@ fn data_is_loaded_verified_and_driven() {
 #[test]
 fn deadlocks_are_retried_and_counted() {
     let Some(server) = Server::start("deadlocks_are_retried_and_counted") else { return };
-    let few = Oltp { tables: 1, rows: 4, ..Oltp::default() };
+    let few = OltpWriteOnly { tables: 1, rows: 4, ..Default::default() };
     let workload = Workload::OltpWriteOnly(few);
     load_data(&workload, &server.target(), 7, 1, &mut |_| {}).unwrap();
     let (report, _) = run(&workload, &server.spec(16)).unwrap();
@@ -273,7 +159,7 @@ fn deadlocks_are_retried_and_counted() {
 fn tampered_data_is_found() {
     let Some(server) = Server::start("tampered_data_is_found") else { return };
     let mut admin = server.admin().unwrap();
-    let workload = Workload::OltpReadOnly(Oltp { tables: 1, rows: 60_000, ..Oltp::default() });
+    let workload = Workload::OltpPointSelect(Oltp { tables: 1, rows: 60_000, ..Oltp::default() });
     // Another session changes a row while the load is on its way; one row by its key, because
     // a scan would lock what the loaders insert and end in a deadlock of its own making.
     let mut tampered = false;
@@ -331,7 +217,7 @@ fn a_server_that_dies_ends_the_drive() {
     let spec = DriveSpec { measure: Duration::from_secs(600), ..server.spec(16) };
     let mut seconds = 0;
     let stop = AtomicBool::new(false);
-    let result = drive(&Workload::OltpReadWrite(oltp()), &spec, &stop, &mut |event| {
+    let result = drive(&read_write(), &spec, &stop, &mut |event| {
         if matches!(event, DriveEvent::Second(_)) {
             seconds += 1;
             if seconds == 2 {
@@ -341,38 +227,4 @@ fn a_server_that_dies_ends_the_drive() {
     });
     let error = result.unwrap_err();
     assert!(matches!(error, DriveError::Lost { .. }), "{error:?}");
-}
-
-#[test]
-fn sysbench_runs_on_our_tables() {
-    let Some(sysbench) = find("sysbench") else {
-        eprintln!("SKIPPED sysbench_runs_on_our_tables: no sysbench on this machine");
-        return;
-    };
-    let Some(server) = Server::start("sysbench_runs_on_our_tables") else { return };
-    load(&server);
-    let output = Command::new(sysbench)
-        .args(["oltp_read_write", "--tables=3", "--table-size=30000", "--threads=2", "--time=2"])
-        .arg(format!("--mysql-socket={}", server.socket().display()))
-        .args(["--mysql-user=empty", "--mysql-db=sbtest", "--rand-type=uniform", "run"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
-    let figure = |label: &str| -> u64 {
-        let line = text.lines().find(|line| line.trim().starts_with(label)).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
-    };
-    let (transactions, retries) = (figure("transactions:"), {
-        let line = text.lines().find(|line| line.contains("ignored errors:")).unwrap();
-        line.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap()
-    });
-    assert!(transactions > 0);
-    if retries == 0 {
-        // Rows that were missing would show as `other`.
-        assert_eq!(
-            (figure("read:"), figure("write:"), figure("other:")),
-            (14 * transactions, 4 * transactions, 2 * transactions)
-        );
-    }
 }
