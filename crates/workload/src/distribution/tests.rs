@@ -123,31 +123,38 @@ fn descriptions_tell_laws_apart() {
     }
 }
 
-/// Pearson's statistic of draws of `1..=probabilities.len()` against the probability of each id,
-/// and its degrees of freedom. Neighbours are pooled until enough draws are expected of them.
-fn chi_square(law: Law, probabilities: &[f64]) -> (f64, f64) {
-    let draws = 400_000;
-    let total: f64 = probabilities.iter().sum();
-    assert!((total - 1.0).abs() < 1e-9, "{law:?}: probabilities add up to {total}");
-    let ids = Ids::new(probabilities.len() as u64, law);
+/// Draws for a chi-square test.
+const DRAWS: usize = 400_000;
+
+/// How often each id was drawn.
+fn counts(law: Law, rows: usize) -> Vec<u32> {
+    let ids = Ids::new(rows as u64, law);
     let mut rng = Rng::new(42, 7, 0, 0);
-    let mut counts = vec![0u32; probabilities.len()];
-    for _ in 0..draws {
+    let mut counts = vec![0; rows];
+    for _ in 0..DRAWS {
         counts[ids.draw(&mut rng) as usize - 1] += 1;
     }
+    counts
+}
+
+/// Pearson's statistic of counts against the probability of each id, and its degrees of freedom.
+/// Neighbours are pooled until enough draws are expected of them.
+fn chi_square(counts: &[u32], probabilities: &[f64]) -> (f64, f64) {
+    let total: f64 = probabilities.iter().sum();
+    assert!((total - 1.0).abs() < 1e-9, "probabilities add up to {total}");
     let (mut statistic, mut cells) = (0.0, 0.0);
     let (mut expected, mut seen, mut left) = (0.0, 0.0, total);
     for (probability, count) in probabilities.iter().zip(counts) {
-        expected += probability * f64::from(draws);
-        seen += f64::from(count);
+        expected += probability * DRAWS as f64;
+        seen += f64::from(*count);
         left -= probability;
-        if expected >= 20.0 && left * f64::from(draws) >= 20.0 {
+        if expected >= 20.0 && left * DRAWS as f64 >= 20.0 {
             statistic += (seen - expected).powi(2) / expected;
             (expected, seen) = (0.0, 0.0);
             cells += 1.0;
         }
     }
-    statistic += (seen - expected).powi(2) / expected;
+    statistic += (seen - expected).powi(2) / expected.max(1e-9);
     (statistic, cells)
 }
 
@@ -159,8 +166,12 @@ fn limit(freedom: f64) -> f64 {
 }
 
 fn passes(law: Law, probabilities: &[f64]) -> bool {
-    let (statistic, freedom) = chi_square(law, probabilities);
-    assert!(freedom >= 20.0, "{law:?}: only {freedom} degrees of freedom");
+    agree(&counts(law, probabilities.len()), probabilities)
+}
+
+fn agree(counts: &[u32], probabilities: &[f64]) -> bool {
+    let (statistic, freedom) = chi_square(counts, probabilities);
+    assert!(freedom >= 20.0, "only {freedom} degrees of freedom");
     statistic < limit(freedom)
 }
 
@@ -243,10 +254,9 @@ fn gaussian_0_4_passes_chi_square() {
     assert!(passes(Law::Gaussian04 { iterations: 12 }, &gaussian_04()));
 }
 
-#[test]
-fn special_passes_chi_square() {
-    // t = 1999: a quarter is the mean over t; the rest is uniform over an interval of reals, each
-    // id having the part of it that is between the id's offset and the next.
+/// t = 1999: a quarter is the mean over t; the rest is uniform over an interval of reals, each id
+/// having the part of it that is between the id's offset and the next.
+fn special() -> Vec<f64> {
     let t = (ROWS - 1) as f64;
     let (width, base) = (t * 0.01 + 1.0, t / 2.0 - t * 0.005);
     let (from, to) = (base + 0.25 * width, base + width);
@@ -256,8 +266,13 @@ fn special_passes_chi_square() {
         let part = (to.min(offset + 1.0) - from.max(offset)).max(0.0);
         *probability = 0.25 * *probability + 0.75 * part / (to - from);
     }
-    assert!(passes(Law::Special(SPECIAL), &probabilities));
-    assert!(!passes(Law::Special04(SPECIAL), &probabilities), "they are not the same");
+    probabilities
+}
+
+#[test]
+fn special_passes_chi_square() {
+    assert!(passes(Law::Special(SPECIAL), &special()));
+    assert!(!passes(Law::Special04(SPECIAL), &special()), "they are not the same");
 }
 
 #[test]
@@ -274,17 +289,20 @@ fn special_0_4_passes_chi_square() {
     assert!((first - 0.19).abs() < 0.01, "{first}");
 }
 
+/// P(id ≤ k) = (k/n)^(1/power).
+fn pareto(h: f64) -> Vec<f64> {
+    let power = (1.0_f64 - h).ln() / f64::ln(h);
+    let below = |k: usize| (k as f64 / ROWS as f64).powf(power);
+    (0..ROWS).map(|k| below(k + 1) - below(k)).collect()
+}
+
 #[test]
 fn pareto_passes_chi_square() {
     for h in [0.2, 0.35] {
-        // P(id ≤ k) = (k/n)^(1/power).
-        let power = (1.0_f64 - h).ln() / f64::ln(h);
-        let below = |k: usize| (k as f64 / ROWS as f64).powf(power);
-        let probabilities: Vec<f64> = (0..ROWS).map(|k| below(k + 1) - below(k)).collect();
-        assert!(passes(Law::Pareto { h }, &probabilities), "{h}");
+        assert!(passes(Law::Pareto { h }, &pareto(h)), "{h}");
     }
-    let hottest = (0.2_f64).powf((0.8_f64).ln() / (0.2_f64).ln());
-    assert!((hottest - 0.8).abs() < 1e-12, "80 % on the lowest 20 %");
+    let hottest: f64 = pareto(0.2)[..ROWS / 5].iter().sum();
+    assert!((hottest - 0.8).abs() < 1e-9, "80 % on the lowest 20 %");
 }
 
 #[test]
@@ -295,4 +313,42 @@ fn zipfian_passes_chi_square() {
         let probabilities: Vec<f64> = weights.iter().map(|weight| weight / total).collect();
         assert!(passes(Law::Zipfian { exponent }, &probabilities), "{exponent}");
     }
+}
+
+/// The definitions above are sysbench 1.0's own, where it is there to be asked.
+#[test]
+fn sysbench_draws_by_the_same_definitions() {
+    for (name, probabilities) in [
+        ("uniform", vec![1.0 / ROWS as f64; ROWS]),
+        ("gaussian", gaussian(ROWS as f64)),
+        ("special", special()),
+        ("pareto", pareto(0.2)),
+    ] {
+        let Some(counts) = drawn_by_sysbench(name) else {
+            eprintln!("SKIPPED sysbench_draws_by_the_same_definitions: no sysbench here");
+            return;
+        };
+        assert_eq!(counts.iter().sum::<u32>() as usize, DRAWS);
+        assert!(agree(&counts, &probabilities), "{name}");
+    }
+}
+
+fn drawn_by_sysbench(name: &str) -> Option<Vec<u32>> {
+    let script = format!(
+        "function event()\n local c = {{}}\n for i = 1, {ROWS} do c[i] = 0 end\n \
+         for i = 1, {DRAWS} do local v = sysbench.rand.{name}(1, {ROWS}); c[v] = c[v] + 1 end\n \
+         print('drawn ' .. table.concat(c, ' '))\nend\n"
+    );
+    let file = tempfile::Builder::new().suffix(".lua").tempfile().ok()?;
+    std::fs::write(file.path(), script).ok()?;
+    let output = std::process::Command::new("sysbench")
+        .arg(file.path())
+        .args(["--rand-seed=42", "--events=1", "--time=0", "run"])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("drawn "));
+    let counts = line.map(|line| line.split(' ').filter_map(|n| n.parse().ok()).collect());
+    assert!(counts.is_some(), "{text}");
+    counts
 }

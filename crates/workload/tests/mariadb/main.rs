@@ -4,6 +4,8 @@
 //! where they are missing the tests say so on standard error and pass.
 #![allow(clippy::unwrap_used)]
 
+mod legacy;
+mod log;
 mod server;
 mod statements;
 mod sysbench;
