@@ -78,7 +78,10 @@ impl Legacy {
     async fn complex(&self, s: &mut Session, rng: &mut Rng) -> Done {
         let k = &self.knobs;
         if !k.skip_trx {
-            s.query(self.statements.begin()).await?;
+            match self.statements.lock() {
+                Some(lock) => s.query(lock).await?,
+                None => s.begin().await?,
+            };
         }
         for _ in 0..k.point_selects {
             self.one(s, S::Point, self.id(rng)).await?;
@@ -100,7 +103,10 @@ impl Legacy {
             self.one(s, S::Insert, id).await?;
         }
         if !k.skip_trx {
-            s.query(self.statements.end()).await?;
+            match self.statements.lock() {
+                Some(_) => s.query("UNLOCK TABLES").await?,
+                None => s.commit().await?,
+            };
         }
         Ok(())
     }

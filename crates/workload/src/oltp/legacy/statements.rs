@@ -63,8 +63,7 @@ pub(super) struct Statements {
     used: Vec<Statement>,
     /// By `Statement as usize`.
     numbers: [usize; Statement::COUNT],
-    begin: &'static str,
-    end: &'static str,
+    lock: Option<&'static str>,
 }
 
 const READS: [S; 5] = [S::Point, S::SimpleRange, S::SumRange, S::OrderRange, S::DistinctRange];
@@ -90,12 +89,11 @@ impl Statements {
             numbers[statement as usize] = number;
         }
         let engine = knobs.mysql_table_engine.to_ascii_lowercase();
-        let (begin, end) = match WITHOUT_TRANSACTIONS.contains(&&*engine) {
-            false => ("BEGIN", "COMMIT"),
-            true if knobs.read_only => ("LOCK TABLES sbtest READ", "UNLOCK TABLES"),
-            true => ("LOCK TABLES sbtest WRITE", "UNLOCK TABLES"),
-        };
-        Statements { used, numbers, begin, end }
+        let lock = WITHOUT_TRANSACTIONS.contains(&&*engine).then_some(match knobs.read_only {
+            true => "LOCK TABLES sbtest READ",
+            false => "LOCK TABLES sbtest WRITE",
+        });
+        Statements { used, numbers, lock }
     }
 
     /// What a connection prepares.
@@ -111,14 +109,9 @@ impl Statements {
         self.numbers[statement as usize]
     }
 
-    /// Opens a transaction, or locks the table.
-    pub(super) fn begin(&self) -> &'static str {
-        self.begin
-    }
-
-    /// Commits, or unlocks.
-    pub(super) fn end(&self) -> &'static str {
-        self.end
+    /// What is sent instead of BEGIN, for an engine without transactions.
+    pub(super) fn lock(&self) -> Option<&'static str> {
+        self.lock
     }
 }
 
@@ -131,12 +124,11 @@ mod tests {
         let with = |engine: &str, read_only| {
             let mysql_table_engine = engine.to_owned();
             let knobs = OltpLegacy { mysql_table_engine, read_only, ..OltpLegacy::default() };
-            let statements = Statements::of(&knobs);
-            (statements.begin(), statements.end())
+            Statements::of(&knobs).lock()
         };
-        assert_eq!(with("InnoDB", false), ("BEGIN", "COMMIT"));
-        assert_eq!(with("MyISAM", false), ("LOCK TABLES sbtest WRITE", "UNLOCK TABLES"));
-        assert_eq!(with("myisam", true), ("LOCK TABLES sbtest READ", "UNLOCK TABLES"));
+        assert_eq!(with("InnoDB", false), None);
+        assert_eq!(with("MyISAM", false), Some("LOCK TABLES sbtest WRITE"));
+        assert_eq!(with("myisam", true), Some("LOCK TABLES sbtest READ"));
     }
 
     #[test]
