@@ -45,7 +45,9 @@ pub(crate) async fn live<W: Workload>(
             Start::Never => break,
         };
         fresh = false;
-        let kind = workload.kind(Operation { seed, connection: stream, sequence });
+        let operation = Operation { seed, connection: stream, sequence };
+        session.set_operation(operation);
+        let kind = workload.kind(operation);
         if kind >= kinds {
             let reason = format!("there is no kind {kind} of transactions");
             return Err(TransactionError::Workload(reason));
@@ -54,7 +56,8 @@ pub(crate) async fn live<W: Workload>(
         loop {
             lane.record(|recorder| recorder.attempt());
             lane.fly(token, Flight::Attempt(begun));
-            let rng = Rng::new(seed, stream, sequence, attempt);
+            let draw = if workload.redraws() { attempt } else { 0 };
+            let rng = Rng::new(seed, stream, sequence, draw);
             let Err(mut error) = workload.transaction(&mut session, kind, rng).await else {
                 lane.commit(token, kind, begun);
                 break;

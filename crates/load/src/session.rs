@@ -13,7 +13,7 @@ use wire::{Command, Expect, Param, Reply, Template, status, types_signature};
 
 use crate::lane::{Lane, Wake};
 use crate::register::{BEGIN, COMMIT, OTHER, ROLLBACK};
-use crate::workload::TransactionError;
+use crate::workload::{Operation, TransactionError};
 
 /// Result of one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,12 +44,15 @@ pub struct Session {
     status: u16,
     /// The connection has broken off and has not been made again.
     lost: bool,
+    /// Whose transaction is under way.
+    operation: Operation,
 }
 
 impl Session {
     pub(crate) fn new(lane: Rc<Lane>, statements: Rc<[u32]>, texts: Rc<[Template]>) -> Session {
         let bound = vec![0; statements.len().div_ceil(64)].into_boxed_slice();
-        Session { lane, statements, texts, bound, status: 0, lost: false }
+        let operation = Operation { seed: 0, connection: 0, sequence: 0 };
+        Session { lane, statements, texts, bound, status: 0, lost: false, operation }
     }
 
     /// The connection has been made again; the server knows the statements by these names.
@@ -59,6 +62,15 @@ impl Session {
         }
         self.bound.fill(0);
         (self.status, self.lost) = (0, false);
+    }
+
+    /// Which transaction of which connection is under way, whatever the attempt.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    pub(crate) fn set_operation(&mut self, operation: Operation) {
+        self.operation = operation;
     }
 
     /// Executes the `statement`-th of [`crate::Workload::statements`].

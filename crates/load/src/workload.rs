@@ -22,8 +22,16 @@ pub trait Workload: Sync {
         0
     }
 
+    /// Whether a repeated attempt makes new choices. Where not, it is given the first one's random
+    /// stream again, so that it repeats the same statements with the same values.
+    fn redraws(&self) -> bool {
+        true
+    }
+
     /// One attempt at one transaction of `kind`. All its choices come from `rng`; a repeated
-    /// attempt gets another one. Must leave no transaction open when it returns `Ok`.
+    /// attempt gets another one if the workload [redraws](Workload::redraws). What must differ
+    /// between connections or from one transaction to the next may come from
+    /// [`Session::operation`]. Must leave no transaction open when it returns `Ok`.
     fn transaction(
         &self,
         session: &mut Session,

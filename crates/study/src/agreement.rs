@@ -58,6 +58,15 @@ fn compare(keys: &'static [Key], path: &mut Vec<&'static str>, compared: &mut us
                 assert!(setup_with(path, json!(max)).is_ok(), "{path:?}");
                 assert!(setup_with(path, json!(8)).is_err(), "{path:?}");
             }
+            Kind::Number(min, max) => {
+                assert!(setup_with(path, json!(min)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!(max)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!("0.5")).is_err(), "{path:?}");
+            }
+            Kind::Boolean => {
+                assert!(setup_with(path, json!(true)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!("true")).is_err(), "{path:?}");
+            }
             Kind::Text => assert!(setup_with(path, json!("x")).is_ok(), "{path:?}"),
             Kind::Positive => {
                 assert!(setup_with(path, json!(0.5)).is_ok(), "{path:?}");
@@ -86,6 +95,11 @@ fn compare(keys: &'static [Key], path: &mut Vec<&'static str>, compared: &mut us
     }
 }
 
+const WORKLOADS: usize = 12;
+/// Eleven keys on the sysbench 1.x tables, ten times; what each workload adds; `bulk_insert` and
+/// `oltp_legacy`.
+const WORKLOAD_KEYS: usize = 10 * 11 + (1 + 9 + 12 + 5 + 1 + 1 + 2 + 2 + 1 + 2) + 1 + 18;
+
 #[test]
 fn serde_accepts_the_keys_of_the_reference_and_no_others() {
     let refusal = serde_json::from_value::<Setup>(json!({ "no_such_key": 1 })).unwrap_err();
@@ -99,7 +113,7 @@ fn serde_accepts_the_keys_of_the_reference_and_no_others() {
             _ => panic!("{} is no table", key.name),
         }
     }
-    assert_eq!(compared, 2 + 1 + 4 * 5 + 14);
+    assert_eq!(compared, 2 + 1 + WORKLOADS + WORKLOAD_KEYS + 14);
 }
 
 #[test]
@@ -108,40 +122,41 @@ fn documented_defaults_are_the_defaults() {
     let setup = setup_with(&["placement", "host"], json!({})).unwrap();
     let defaults = serde_json::to_value(setup).unwrap();
     for key in SETUP {
-        let inner = match key.kind {
-            Kind::Table(inner) => vec![(inner, &defaults[key.name])],
-            Kind::Choice(variants) => variants
-                .iter()
-                .filter_map(|variant| match variant.kind {
-                    Kind::Table(inner) => Some((inner, &defaults[key.name][variant.name])),
-                    _ => None,
-                })
-                .filter(|(_, value)| value.is_object())
-                .collect(),
-            _ => Vec::new(),
-        };
-        for (keys, values) in inner {
-            for key in keys {
-                let text = key.default.unwrap().trim_matches('`');
-                let value = &values[key.name];
-                match key.kind {
-                    _ if value.is_null() => continue,
-                    Kind::Tables(_) => {
-                        assert_eq!((text, value), ("none", &json!([])), "{}", key.name);
-                    }
-                    Kind::Integer(..) => assert_eq!(text, value.to_string(), "{}", key.name),
-                    Kind::Duration(..) => {
-                        let value: Millis = value.as_str().unwrap().parse().unwrap();
-                        assert_eq!(text.parse(), Ok(value), "{}", key.name);
-                    }
-                    Kind::Variables => assert_eq!(value, &json!({})),
-                    _ => assert_eq!(text, value.as_str().unwrap(), "{}", key.name),
+        match key.kind {
+            Kind::Table(inner) => compare_defaults(inner, &defaults[key.name], &mut compared),
+            Kind::Choice(variants) => {
+                for variant in variants {
+                    let Kind::Table(inner) = variant.kind else { continue };
+                    let setup = setup_with(&[key.name, variant.name], json!({})).unwrap();
+                    let defaults = serde_json::to_value(setup).unwrap();
+                    compare_defaults(inner, &defaults[key.name][variant.name], &mut compared);
                 }
-                compared += 1;
             }
+            _ => panic!("{} is no table", key.name),
         }
     }
-    assert_eq!(compared, 2 + 4 + 11);
+    assert_eq!(compared, 2 + WORKLOAD_KEYS + 11);
+}
+
+fn compare_defaults(keys: &[Key], values: &Value, compared: &mut usize) {
+    for key in keys {
+        let text = key.default.unwrap().trim_matches('`');
+        let value = &values[key.name];
+        match key.kind {
+            _ if value.is_null() => continue,
+            Kind::Tables(_) => assert_eq!((text, value), ("none", &json!([])), "{}", key.name),
+            Kind::Integer(..) | Kind::Boolean | Kind::Number(..) => {
+                assert_eq!(text, value.to_string(), "{}", key.name);
+            }
+            Kind::Duration(..) => {
+                let value: Millis = value.as_str().unwrap().parse().unwrap();
+                assert_eq!(text.parse(), Ok(value), "{}", key.name);
+            }
+            Kind::Variables => assert_eq!(value, &json!({})),
+            _ => assert_eq!(text, value.as_str().unwrap(), "{}", key.name),
+        }
+        *compared += 1;
+    }
 }
 
 #[test]

@@ -83,6 +83,7 @@ pub(crate) fn setup(tree: DeTable<'_>, span: Range<usize>) -> Result<Setup, Faul
     let connections_at = place(&["load", "connections"]);
     let load_at = ["rate", "think_time", "stages"].map(|key| (key, place(&["load", key])));
     let limit_at = place(&["server", "config", "max_connections"]);
+    let workload_at = place(&["workload"]);
     let node = Spanned::new(span.clone(), DeValue::Table(tree));
     let setup = Setup::deserialize(ValueDeserializer::from(node)).map_err(|error| {
         let fault = Fault::toml(&error, 0);
@@ -92,7 +93,11 @@ pub(crate) fn setup(tree: DeTable<'_>, span: Range<usize>) -> Result<Setup, Faul
         let at = load_at.into_iter().find(|(key, _)| *key == wrong.key).and_then(|(_, at)| at);
         return Err(Fault::new(at.unwrap_or(span), wrong.message).hint(wrong.hint));
     }
-    let connections = i64::from(setup.load.connections_max());
+    let connections = setup.load.connections_max();
+    setup.workload.check(connections).map_err(|(wrong, hint)| {
+        Fault::new(workload_at.unwrap_or(span.clone()), wrong).hint(hint)
+    })?;
+    let connections = i64::from(connections);
     match setup.server.config.get("max_connections") {
         Some(ConfigValue::Integer(limit)) if *limit < connections => Err(Fault::new(
             connections_at.or(limit_at).unwrap_or(span),

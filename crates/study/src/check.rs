@@ -83,6 +83,11 @@ pub(crate) fn value(kind: &'static Kind, node: &Node<'_>, path: &str) -> Result<
             Some(_) => Err(out_of_bounds()),
             None => Err(wrong_type("a number")),
         },
+        Kind::Number(min, max) => match number(node.get_ref()) {
+            Some(n) if (*min..=*max).contains(&n) => Ok(()),
+            Some(_) => Err(out_of_bounds()),
+            None => Err(wrong_type("a number").hint(kind.describe())),
+        },
         Kind::Boolean => match node.get_ref().as_bool() {
             Some(_) => Ok(()),
             None => Err(wrong_type("a boolean").hint("`true` or `false`, without quotes")),

@@ -31,7 +31,9 @@ pub use page::reference_markdown;
 pub use plan::{Cell, Estimate, Plan, PlannedQuestion};
 pub use quantity::{Millis, Percent};
 pub use setup::{
-    Arrivals, ConfigValue, Connect, Distribution, HostPlacement, Load, Oltp, OnLost, Placement,
-    Protocol, Reactor, Scheduling, Server, Setup, Stage, Workload,
+    Arrivals, BulkInsert, ConfigValue, Connect, Distribution, HostPlacement, LegacyDistribution,
+    Load, NontrxMode, Oltp, OltpLegacy, OltpReadOnly, OltpReadWrite, OltpUpdateIndex,
+    OltpUpdateNonIndex, OltpWriteOnly, OnLost, Placement, Protocol, Reactor, Scheduling,
+    SelectRandomPoints, SelectRandomRanges, Server, Setup, Stage, TestMode, Workload,
 };
 pub use study::{Factor, Level, Published, Question, Study, SweepAxis};

@@ -139,4 +139,34 @@ mod tests {
             "docs/study-file.md is not current; CETERIS_BLESS=1 cargo test -p ceteris-study writes it"
         );
     }
+
+    /// `docs/workloads.md` is written by hand, and must not forget a workload, a knob or a default.
+    #[test]
+    fn the_page_on_workloads_names_every_knob_with_its_default() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/workloads.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (modern, legacy) = page.split_once("\n## oltp_legacy\n").unwrap();
+        let workload = STUDY.iter().find(|key| key.name == "workload").unwrap();
+        let Kind::Choice(variants) = workload.kind else { panic!("a choice") };
+        assert!(variants.len() >= 12);
+        for variant in variants {
+            let text = if variant.name == "oltp_legacy" { legacy } else { modern };
+            assert!(page.contains(variant.name), "{}", variant.name);
+            let Kind::Table(keys) = variant.kind else { panic!("a table") };
+            for Key { name, default, .. } in keys {
+                let default = default.unwrap();
+                let bare = default.trim_matches('`');
+                let told = [
+                    format!("`{name}` {bare}"),
+                    format!("`{name}` is {bare}"),
+                    format!("| `{name}` | {default} |"),
+                ];
+                assert!(
+                    told.iter().any(|told| text.contains(told.as_str())),
+                    "{}: {name} with its default {default}",
+                    variant.name
+                );
+            }
+        }
+    }
 }

@@ -6,10 +6,11 @@
 //! Bounds stand here rather than in code because a reader of the documentation wants them too.
 
 mod load;
+mod workload;
 
 use crate::quantity::Millis;
-
 use load::LOAD;
+use workload::WORKLOAD;
 
 /// One key of a table of the study file.
 #[derive(Debug, PartialEq)]
@@ -39,6 +40,8 @@ pub(crate) enum Kind {
     Confidence,
     /// A number above 0.
     Positive,
+    /// A number within bounds, both included.
+    Number(f64, f64),
     /// `true` or `false`.
     Boolean,
     /// One of these words.
@@ -122,30 +125,6 @@ const PLACEMENT: Key = key(
     "`{ host = {} }`",
     "where the server runs",
 );
-
-const WORKLOAD: Key = required(
-    "workload",
-    Kind::Choice(&[
-        key("oltp_point_select", Kind::Table(OLTP), "", "sysbench 1.x `oltp_point_select`"),
-        key("oltp_read_only", Kind::Table(OLTP), "", "sysbench 1.x `oltp_read_only`"),
-        key("oltp_read_write", Kind::Table(OLTP), "", "sysbench 1.x `oltp_read_write`"),
-        key("oltp_write_only", Kind::Table(OLTP), "", "sysbench 1.x `oltp_write_only`"),
-    ]),
-    "what is driven against the server",
-);
-
-const OLTP: &[Key] = &[
-    key("tables", Kind::Integer(1, 10_000), "1", "number of tables"),
-    // Row ids are a signed INTEGER, as in sysbench.
-    key("rows", Kind::Integer(1, i32::MAX as u64), "10000", "rows in each table"),
-    key("range_size", Kind::Integer(1, 1_000_000), "100", "rows that a range statement spans"),
-    key(
-        "distribution",
-        Kind::Word(&["uniform", "special", "gaussian", "pareto"]),
-        "`uniform`",
-        "how row ids are drawn; sysbench 1.0 itself draws `special`",
-    ),
-];
 
 const BLOCKS: Key = key(
     "blocks",
@@ -244,6 +223,7 @@ impl Kind {
             Kind::Percent => "share above 0% and below 100%".to_owned(),
             Kind::Confidence => "number above 0.5 and below 1".to_owned(),
             Kind::Positive => "number above 0".to_owned(),
+            Kind::Number(min, max) => format!("number from {min} to {max}"),
             Kind::Boolean => "`true` or `false`".to_owned(),
             Kind::Word(words) => {
                 words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")

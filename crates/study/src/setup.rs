@@ -13,7 +13,11 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use load::{Arrivals, Connect, Load, OnLost, Protocol, Reactor, Scheduling, Stage};
-pub use workload::{Distribution, Oltp, Workload};
+pub use workload::{
+    BulkInsert, Distribution, LegacyDistribution, NontrxMode, Oltp, OltpLegacy, OltpReadOnly,
+    OltpReadWrite, OltpUpdateIndex, OltpUpdateNonIndex, OltpWriteOnly, SelectRandomPoints,
+    SelectRandomRanges, TestMode, Workload,
+};
 
 /// One condition, complete: what a cell of the plan runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

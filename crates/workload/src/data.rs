@@ -1,13 +1,14 @@
 //! Schema and rows, generated from a seed, loaded in parallel and verified.
 //!
-//! Called by the worker when a dataset is made. Tables and rows are those of sysbench 1.x
-//! `prepare`: `sbtest1..N`, `k` from the workload's distribution, `c` and `pad` random digits, the
-//! index on `k` built after the rows. A row is a function of (seed, table, id), so that threads may
+//! Called by the worker when a dataset is made. Tables and rows are those of sysbench's `prepare`.
+//! Those of 1.x: `sbtest1..N`, `k` from the workload's distribution, `c` and `pad` random digits,
+//! the index on `k` built after the rows. A row is a function of (seed, table, id), so that threads may
 //! fill one table together and a checksum of what the server holds can be computed without it.
 
 mod error;
 mod fill;
 mod row;
+mod schema;
 mod server;
 mod verify;
 
@@ -15,11 +16,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use load::Target;
-use mysql::prelude::Queryable;
 use serde::{Deserialize, Serialize};
-use study::{Oltp, Workload};
+use study::Workload;
 
-use row::{GENERATOR, Generator};
+use schema::Schema;
 
 pub use error::LoadError;
 
@@ -40,13 +40,7 @@ pub type DataFacts = BTreeMap<String, String>;
 
 /// Describes the data that a workload needs, for a dataset's key: equal text, equal rows.
 pub fn describe_data(workload: &Workload) -> String {
-    let oltp = tables_of(workload);
-    format!(
-        "{GENERATOR}, {} tables of {} rows, k {}",
-        oltp.tables,
-        oltp.rows,
-        format!("{:?}", oltp.distribution).to_lowercase()
-    )
+    Schema::of(workload).describe()
 }
 
 /// Creates the database and tables and fills them, `threads` connections at once, also within one
@@ -62,46 +56,33 @@ pub fn load_data(
     threads: u32,
     on_progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<DataFacts, LoadError> {
-    let oltp = tables_of(workload);
+    let schema = Schema::of(workload);
     // The column is a signed 32-bit INTEGER, as in sysbench.
-    if oltp.tables == 0 || oltp.rows == 0 || oltp.rows > i32::MAX as u64 {
-        return Err(LoadError::Size { tables: oltp.tables, rows: oltp.rows });
+    if schema.tables == 0 || schema.rows > i32::MAX as u64 {
+        return Err(LoadError::Size { tables: schema.tables, rows: schema.rows });
     }
     let threads = threads.max(1);
-    let generator = Generator::new(seed, oltp);
+    let generator = schema.generator(seed);
     server::create_database(target)?;
-    let tables: Vec<u32> = (1..=oltp.tables).collect();
-    for table in &tables {
-        server::run(&mut server::connect(target)?, &create_table(*table))?;
+    let tables: Vec<u32> = (1..=schema.tables).collect();
+    let mut connection = server::connect(target)?;
+    // A server that lacks the engine is to say so and not to take another.
+    server::run(&mut connection, "SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION'")?;
+    for statement in tables.iter().flat_map(|table| schema.create(*table)) {
+        server::run(&mut connection, &statement)?;
     }
-    let chunks = chunks(oltp);
-    let sent = fill::fill(&generator, target, &chunks, oltp, threads, on_progress)?;
+    drop(connection);
+    let chunks = chunks(&schema);
+    let sent = fill::fill(&generator, target, &chunks, &schema, threads, on_progress)?;
     server::in_parallel(target, &tables, threads, |connection, table| {
-        server::run(connection, &format!("CREATE INDEX k_{table} ON sbtest{table}(k)"))?;
+        for statement in schema.complete(*table) {
+            server::run(connection, &statement)?;
+        }
         // Fixes the statistics that plans are made from; otherwise the server gathers them some
         // time later, in each clone of the data anew.
-        let text = format!("ANALYZE TABLE sbtest{table}");
-        connection
-            .query_drop(&text)
-            .map_err(|source| LoadError::Statement { statement: text, source: Box::new(source) })
+        server::run(connection, &format!("ANALYZE TABLE {}", schema.name(*table)))
     })?;
-    verify::verify(target, &chunks, &sent, threads)
-}
-
-fn tables_of(workload: &Workload) -> &Oltp {
-    let (Workload::OltpPointSelect(oltp)
-    | Workload::OltpReadOnly(oltp)
-    | Workload::OltpReadWrite(oltp)
-    | Workload::OltpWriteOnly(oltp)) = workload;
-    oltp
-}
-
-fn create_table(table: u32) -> String {
-    format!(
-        "CREATE TABLE sbtest{table} (id INTEGER NOT NULL AUTO_INCREMENT, \
-         k INTEGER NOT NULL DEFAULT 0, c CHAR(120) NOT NULL DEFAULT '', \
-         pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id)) ENGINE = InnoDB"
-    )
+    verify::verify(target, &schema, &chunks, &sent, threads)
 }
 
 /// A piece of work: some rows of one table.
@@ -117,12 +98,13 @@ struct Chunk {
 const CHUNK_ROWS: u64 = 25_000;
 
 /// All rows of all tables, in pieces.
-fn chunks(oltp: &Oltp) -> Vec<Chunk> {
+fn chunks(schema: &Schema) -> Vec<Chunk> {
     let mut chunks = Vec::new();
-    for table in 1..=oltp.tables {
+    let chunk_rows = schema.chunk_rows(CHUNK_ROWS);
+    for table in 1..=schema.tables {
         let mut from = 1;
-        while from <= oltp.rows {
-            let to = (from + CHUNK_ROWS).min(oltp.rows + 1);
+        while from <= schema.rows {
+            let to = chunk_rows.saturating_add(from).min(schema.rows + 1);
             chunks.push(Chunk { table, ids: from..to });
             from = to;
         }
@@ -132,14 +114,15 @@ fn chunks(oltp: &Oltp) -> Vec<Chunk> {
 
 #[cfg(test)]
 mod tests {
-    use study::Distribution;
+    use study::{Oltp, OltpLegacy};
 
     use super::*;
 
     #[test]
     fn chunks_cover_every_row_once() {
         for rows in [1, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1, 3 * CHUNK_ROWS + 7] {
-            let chunks = chunks(&Oltp { tables: 2, rows, ..Oltp::default() });
+            let oltp = Oltp { tables: 2, rows, ..Oltp::default() };
+            let chunks = chunks(&Schema::of(&Workload::OltpDelete(oltp)));
             for table in 1..=2 {
                 let mut next = 1;
                 for chunk in chunks.iter().filter(|chunk| chunk.table == table) {
@@ -152,19 +135,9 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_the_rows_changes_the_description() {
-        let oltp = Oltp { tables: 2, rows: 30, ..Oltp::default() };
-        let text = describe_data(&Workload::OltpReadOnly(oltp.clone()));
-        assert_eq!(text, "oltp rows 1, 2 tables of 30 rows, k uniform");
-        assert_eq!(text, describe_data(&Workload::OltpWriteOnly(oltp.clone())));
-        for other in [
-            Oltp { tables: 3, ..oltp.clone() },
-            Oltp { rows: 31, ..oltp.clone() },
-            Oltp { distribution: Distribution::Pareto, ..oltp.clone() },
-        ] {
-            assert_ne!(text, describe_data(&Workload::OltpReadOnly(other)));
-        }
-        let ranges = Oltp { range_size: 7, ..oltp };
-        assert_eq!(text, describe_data(&Workload::OltpReadOnly(ranges)), "rows stay the same");
+    fn the_table_of_0_4_12_is_filled_in_order() {
+        let legacy = OltpLegacy { rows: 3 * CHUNK_ROWS, ..OltpLegacy::default() };
+        let chunks = chunks(&Schema::of(&Workload::OltpLegacy(legacy)));
+        assert_eq!(chunks, [Chunk { table: 1, ids: 1..3 * CHUNK_ROWS + 1 }]);
     }
 }

@@ -1,37 +1,158 @@
-//! How row ids are drawn: sysbench's distributions over `1..=rows`.
+//! How row ids are drawn: sysbench's distributions over `first..=last`.
 //!
-//! With u uniform in [0, 1), n = rows and t = n − 1:
+//! With u uniform in [0, 1), n = last − first + 1, t = n − 1, and m the mean of `iter` uniforms
+//! (12 unless told otherwise); offsets are from `first`, and ⌊⌋ is where sysbench makes a whole
+//! number of a fraction:
 //!
-//! - uniform: 1 + ⌊u·n⌋
-//! - gaussian: 1 + ⌊m·n⌋, m the mean of 12 uniforms
-//! - special (sysbench 1.0): r = 4·t·u. Where r < t (a quarter of the draws): 1 + ⌊m·t⌋. Else the
-//!   same u again, which is in [0.25, 1): 1 + ⌊u·(⌊t/100⌋ + 1)⌋ + ⌊⌊t/2⌋ − t/200⌋, so that the hot
-//!   set is the upper three quarters of the centre one percent.
-//! - pareto: 1 + ⌊n·u^7.2126⌋, the exponent being ln 0.2 / ln 0.8: 80 % of the draws fall on the
-//!   lowest 20 % of the ids.
+//! - uniform: ⌊u·n⌋
+//! - gaussian: ⌊m·n⌋
+//! - special (1.0): r = u·t·100/(100 − res). Where r < t: ⌊m·t⌋. Else the same u again:
+//!   ⌊u·(t·pct/100 + 1) + t/2 − t·pct/200⌋, so that with the defaults the hot set is the upper three
+//!   quarters of the centre one percent.
+//! - special (0.4.12), in whole numbers: one of n·⌊100/(100 − res)⌋ slots, from 1. Up to n: the mean
+//!   of `iter` draws of 1..=n, rounded down, is the id. Else slot mod ⌊n·pct/100⌋ + ⌊n/2⌋ −
+//!   ⌊n·pct/200⌋ is.
+//! - gaussian (0.4.12): the mean of `iter` draws of 1..=n, rounded down, is the id.
+//! - pareto: ⌊n·u^(ln h / ln(1 − h))⌋; h = 0.2 puts 80 % of the draws on the lowest 20 % of the ids.
+//! - zipfian (1.1): the id of rank k with probability proportional to k^−exp; see [`Zipf`].
+
+mod zipf;
 
 use load::Rng;
-use study::Distribution;
+use study::{Distribution, LegacyDistribution, Oltp, OltpLegacy};
 
-const GAUSSIAN_ITERATIONS: u32 = 12;
-const SPECIAL_RANGE_FACTOR: f64 = 100.0 / (100.0 - 75.0);
-const SPECIAL_SHARE: f64 = 0.01;
-const PARETO_H: f64 = 0.2;
+use zipf::Zipf;
 
-/// Draws row ids.
+/// How ids are drawn, whatever their range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Law {
+    Uniform,
+    Gaussian { iterations: u32 },
+    Special(Special),
+    Gaussian04 { iterations: u32 },
+    Special04(Special),
+    Pareto { h: f64 },
+    Zipfian { exponent: f64 },
+}
+
+/// Parameters of both `special`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Special {
+    /// Draws that the mean is taken of.
+    pub iterations: u32,
+    /// Percent of the rows that are hot.
+    pub hot_percent: u32,
+    /// Percent of the draws that go to them; below 100.
+    pub hot_draws_percent: u32,
+}
+
+impl Law {
+    /// Of a workload on the sysbench 1.x tables.
+    pub(crate) fn of(oltp: &Oltp) -> Law {
+        let special = Special {
+            iterations: oltp.rand_spec_iter.max(1),
+            hot_percent: oltp.rand_spec_pct,
+            hot_draws_percent: oltp.rand_spec_res.min(99),
+        };
+        match oltp.distribution {
+            Distribution::Uniform => Law::Uniform,
+            Distribution::Gaussian => Law::Gaussian { iterations: special.iterations },
+            Distribution::Special => Law::Special(special),
+            Distribution::Special04 => Law::Special04(special),
+            Distribution::Pareto => Law::Pareto { h: oltp.rand_pareto_h },
+            Distribution::Zipfian => Law::Zipfian { exponent: oltp.rand_zipfian_exp },
+        }
+    }
+
+    /// Of sysbench 0.4.12.
+    pub(crate) fn of_legacy(legacy: &OltpLegacy) -> Law {
+        let special = Special {
+            iterations: legacy.dist_iter.max(1),
+            hot_percent: legacy.dist_pct,
+            hot_draws_percent: legacy.dist_res.min(99),
+        };
+        match legacy.dist_type {
+            LegacyDistribution::Uniform => Law::Uniform,
+            LegacyDistribution::Gaussian => Law::Gaussian04 { iterations: special.iterations },
+            LegacyDistribution::Special => Law::Special04(special),
+        }
+    }
+
+    /// Its name and the parameters that matter to it: equal text, equal draws.
+    pub(crate) fn describe(&self) -> String {
+        match *self {
+            Law::Uniform => "uniform".to_owned(),
+            Law::Gaussian { iterations } => format!("gaussian of {iterations}"),
+            Law::Gaussian04 { iterations } => format!("gaussian 0.4 of {iterations}"),
+            Law::Special(special) => format!("special {}", special.describe()),
+            Law::Special04(special) => format!("special 0.4 {}", special.describe()),
+            Law::Pareto { h } => format!("pareto {h}"),
+            Law::Zipfian { exponent } => format!("zipfian {exponent}"),
+        }
+    }
+}
+
+impl Special {
+    fn describe(self) -> String {
+        format!("{}/{}/{}", self.iterations, self.hot_percent, self.hot_draws_percent)
+    }
+}
+
+/// Draws ids of `first..=last` by a law.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ids {
-    rows: u64,
-    distribution: Distribution,
-    pareto_power: f64,
+    first: u64,
+    /// How many; at least 1.
+    count: u64,
+    shape: Shape,
+}
+
+/// A law with what it needs for the range at hand.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Uniform,
+    Gaussian { iterations: u32 },
+    Special { iterations: u32, range_factor: f64, share: f64 },
+    Gaussian04 { iterations: u32 },
+    Special04 { iterations: u32, slots: u64, hot: u64, hot_first: u64 },
+    Pareto { power: f64 },
+    Zipfian(Zipf),
 }
 
 impl Ids {
-    pub(crate) fn new(rows: u64, distribution: Distribution) -> Ids {
-        Ids { rows, distribution, pareto_power: PARETO_H.ln() / (1.0 - PARETO_H).ln() }
+    /// Of `1..=rows`.
+    pub(crate) fn new(rows: u64, law: Law) -> Ids {
+        Ids::between(1, rows.max(1), law)
     }
 
-    /// An id in `1..=rows`.
+    /// Of `first..=last`.
+    pub(crate) fn between(first: u64, last: u64, law: Law) -> Ids {
+        let count = last.saturating_sub(first) + 1;
+        let shape = match law {
+            Law::Uniform => Shape::Uniform,
+            Law::Gaussian { iterations } => Shape::Gaussian { iterations },
+            Law::Special(special) => Shape::Special {
+                iterations: special.iterations,
+                range_factor: 100.0 / (100.0 - f64::from(special.hot_draws_percent)),
+                share: f64::from(special.hot_percent) / 100.0,
+            },
+            Law::Gaussian04 { iterations } => Shape::Gaussian04 { iterations },
+            Law::Special04(special) => {
+                let hot = count * u64::from(special.hot_percent);
+                Shape::Special04 {
+                    iterations: special.iterations,
+                    slots: count * u64::from(100 / (100 - special.hot_draws_percent.min(99))),
+                    hot: (hot / 100).max(1),
+                    hot_first: count / 2 - (hot / 200).min(count / 2),
+                }
+            }
+            Law::Pareto { h } => Shape::Pareto { power: h.ln() / (1.0 - h).ln() },
+            Law::Zipfian { exponent } => Shape::Zipfian(Zipf::new(count, exponent)),
+        };
+        Ids { first, count, shape }
+    }
+
+    /// An id of the range.
     #[inline]
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         self.map_uniforms(|| rng.unit())
@@ -39,149 +160,47 @@ impl Ids {
 
     #[inline]
     fn map_uniforms(&self, mut uniform: impl FnMut() -> f64) -> u64 {
-        let n = self.rows as f64;
-        let offset = match self.distribution {
-            Distribution::Uniform => uniform() * n,
-            Distribution::Gaussian => mean(&mut uniform) * n,
-            Distribution::Special => special(n - 1.0, &mut uniform),
-            Distribution::Pareto => uniform().powf(self.pareto_power) * n,
+        let n = self.count as f64;
+        let offset = match self.shape {
+            Shape::Uniform => (uniform() * n) as u64,
+            Shape::Gaussian { iterations } => (mean(iterations, &mut uniform) * n) as u64,
+            Shape::Special { iterations, range_factor, share } => {
+                let (t, u) = (n - 1.0, uniform());
+                if u * t * range_factor < t {
+                    (mean(iterations, &mut uniform) * t) as u64
+                } else {
+                    (u * (t * share + 1.0) + t / 2.0 - t * share / 2.0) as u64
+                }
+            }
+            Shape::Gaussian04 { iterations } => self.mean_id(iterations, &mut uniform) - 1,
+            Shape::Special04 { iterations, slots, hot, hot_first } => {
+                let slot = 1 + (uniform() * slots as f64) as u64;
+                if slot <= self.count {
+                    self.mean_id(iterations, &mut uniform) - 1
+                } else {
+                    // A table of one row has 0 here in 0.4.12, which asked for a row that is not.
+                    (slot % hot + hot_first).saturating_sub(1)
+                }
+            }
+            Shape::Pareto { power } => (uniform().powf(power) * n) as u64,
+            Shape::Zipfian(zipf) => zipf.rank(&mut uniform) - 1,
         };
         // Rounding could reach n where u is within 2^-53 of 1.
-        1 + (offset as u64).min(self.rows.saturating_sub(1))
+        self.first + offset.min(self.count - 1)
+    }
+
+    /// Mean of whole numbers of `1..=count`, rounded down.
+    #[inline]
+    fn mean_id(&self, iterations: u32, uniform: &mut impl FnMut() -> f64) -> u64 {
+        let n = self.count as f64;
+        let sum: u64 = (0..iterations).map(|_| 1 + (uniform() * n) as u64).sum();
+        sum / u64::from(iterations)
     }
 }
 
-fn mean(uniform: &mut impl FnMut() -> f64) -> f64 {
-    (0..GAUSSIAN_ITERATIONS).map(|_| uniform()).sum::<f64>() / f64::from(GAUSSIAN_ITERATIONS)
-}
-
-fn special(t: f64, uniform: &mut impl FnMut() -> f64) -> f64 {
-    let u = uniform();
-    if (u * t * SPECIAL_RANGE_FACTOR).floor() < t {
-        return mean(uniform) * t;
-    }
-    let hot = (t * SPECIAL_SHARE).floor() + 1.0;
-    (u * hot).floor() + ((t / 2.0).floor() - t * SPECIAL_SHARE / 2.0).floor()
+fn mean(iterations: u32, uniform: &mut impl FnMut() -> f64) -> f64 {
+    (0..iterations).map(|_| uniform()).sum::<f64>() / f64::from(iterations)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn vector(distribution: Distribution, rows: u64, uniforms: &[f64]) -> u64 {
-        let mut uniforms = uniforms.iter().copied();
-        Ids::new(rows, distribution).map_uniforms(|| uniforms.next().unwrap_or(0.5))
-    }
-
-    #[test]
-    fn follow_their_formulas() {
-        let almost_one = 1.0 - f64::EPSILON / 2.0;
-        for (distribution, rows, uniforms, id) in [
-            (Distribution::Uniform, 10_000, &[0.0][..], 1),
-            (Distribution::Uniform, 10_000, &[0.123_45], 1235),
-            (Distribution::Uniform, 10_000, &[almost_one], 10_000),
-            (Distribution::Gaussian, 10_000, &[0.0; 12], 1),
-            (Distribution::Gaussian, 10_000, &[0.5; 12], 5001),
-            (Distribution::Gaussian, 10_000, &[almost_one; 12], 10_000),
-            // t = 9999: a quarter of the draws go on to twelve more uniforms.
-            (Distribution::Special, 10_000, &[0.1], 5000),
-            (Distribution::Special, 10_000, &[0.249], 5000),
-            // ⌊9999/100⌋ + 1 = 100 hot ids; they begin at 1 + ⌊4999 − 49.995⌋ = 4950.
-            (Distribution::Special, 10_000, &[0.25], 4975),
-            (Distribution::Special, 10_000, &[0.5], 5000),
-            (Distribution::Special, 10_000, &[0.999_9], 5049),
-            (Distribution::Pareto, 10_000, &[0.0], 1),
-            (Distribution::Pareto, 10_000, &[0.5], 68),
-            (Distribution::Pareto, 10_000, &[0.79], 1827),
-            (Distribution::Pareto, 10_000, &[almost_one], 10_000),
-        ] {
-            assert_eq!(
-                vector(distribution, rows, uniforms),
-                id,
-                "{distribution:?} of {rows}, {uniforms:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_table_of_one_row_has_one_id() {
-        for distribution in [
-            Distribution::Uniform,
-            Distribution::Gaussian,
-            Distribution::Special,
-            Distribution::Pareto,
-        ] {
-            let mut rng = Rng::new(1, 0, 0, 0);
-            assert!((0..100).all(|_| Ids::new(1, distribution).draw(&mut rng) == 1));
-        }
-    }
-
-    /// Chi-square of draws against the probability that an id is at most `x · rows`.
-    fn chi_square(distribution: Distribution, edges: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
-        let (rows, draws) = (1_000_000, 200_000);
-        let ids = Ids::new(rows, distribution);
-        let mut rng = Rng::new(42, 7, 0, 0);
-        let mut counts = vec![0.0; edges.len() + 1];
-        for _ in 0..draws {
-            let x = (ids.draw(&mut rng) as f64 - 0.5) / rows as f64;
-            counts[edges.iter().filter(|&&edge| x > edge).count()] += 1.0;
-        }
-        let mut below = 0.0;
-        let ends = edges.iter().map(|&edge| cdf(edge)).chain([1.0]);
-        ends.zip(counts)
-            .map(|(end, count)| {
-                let expected = f64::from(draws) * (end - below);
-                below = end;
-                assert!(expected > 20.0, "too few to be expected for a chi-square test");
-                (count - expected).powi(2) / expected
-            })
-            .sum()
-    }
-
-    /// CDF of the mean of twelve uniforms (Irwin-Hall).
-    fn irwin_hall(x: f64) -> f64 {
-        let (mut sum, mut choose, mut factorial) = (0.0, 1.0, 1.0);
-        for k in 0..=12 {
-            let k = f64::from(k);
-            if 12.0 * x > k {
-                sum += choose * (12.0 * x - k).powi(12);
-            }
-            choose *= -(12.0 - k) / (k + 1.0);
-            factorial *= if k > 0.0 { k } else { 1.0 };
-        }
-        sum / factorial
-    }
-
-    const TENTHS: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
-    /// p = 0.001 with nine degrees of freedom.
-    const LIMIT_9: f64 = 27.88;
-
-    #[test]
-    fn uniform_passes_chi_square() {
-        assert!(chi_square(Distribution::Uniform, &TENTHS, |x| x) < LIMIT_9);
-    }
-
-    #[test]
-    fn pareto_passes_chi_square() {
-        let power = (1.0_f64 - 0.2).ln() / 0.2_f64.ln();
-        assert!(chi_square(Distribution::Pareto, &TENTHS, |x| x.powf(power)) < LIMIT_9);
-        assert!((0.2_f64.powf(power) - 0.8).abs() < 1e-12, "80 % on the lowest 20 %");
-    }
-
-    #[test]
-    fn gaussian_passes_chi_square() {
-        assert!((irwin_hall(0.5) - 0.5).abs() < 1e-9 && (irwin_hall(1.0) - 1.0).abs() < 1e-6);
-        let edges = [0.3, 0.36, 0.42, 0.46, 0.5, 0.54, 0.58, 0.64, 0.7];
-        assert!(chi_square(Distribution::Gaussian, &edges, irwin_hall) < LIMIT_9);
-        assert!(chi_square(Distribution::Gaussian, &edges, |x| x) > 1000.0, "the test can fail");
-    }
-
-    #[test]
-    fn special_passes_chi_square() {
-        // The hot set is [0.4975, 0.505]: u in [0.25, 1) over one percent from 0.495 on.
-        let hot = |x: f64| ((x - 0.4975) / 0.0075).clamp(0.0, 1.0);
-        let cdf = |x: f64| 0.25 * irwin_hall(x) + 0.75 * hot(x);
-        let edges = [0.36, 0.42, 0.46, 0.4975, 0.499, 0.501, 0.503, 0.505, 0.58];
-        assert!(chi_square(Distribution::Special, &edges, cdf) < LIMIT_9);
-    }
-}
+mod tests;

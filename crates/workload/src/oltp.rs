@@ -1,15 +1,24 @@
-//! The sysbench 1.x OLTP family.
+//! The sysbench OLTP family, 1.x and 0.4.12.
 //!
 //! One file per variant, which reads like its row in sysbench's own definition; `statements` holds
-//! what they are put together from. Semantics are sysbench 1.x's: each block of a transaction draws
-//! its own table, ranges are not cut at the end of a table, statements are prepared once per
-//! connection and table. Unlike sysbench, BEGIN and COMMIT travel as text, as MySQL cannot prepare
-//! BEGIN, and a variant prepares only what it uses.
+//! what those of 1.x are put together from. `docs/workloads.md` lists what each sends and where it
+//! departs from sysbench: BEGIN and COMMIT travel as text, as MySQL cannot prepare BEGIN, and a
+//! variant prepares only what it uses.
 
+mod bulk_insert;
+mod delete;
+mod insert;
+mod legacy;
+mod named;
 mod point_select;
+mod random_points;
+mod random_ranges;
 mod read_only;
 mod read_write;
+mod scratch;
 mod statements;
+mod update_index;
+mod update_non_index;
 mod write_only;
 
 use std::sync::atomic::AtomicBool;
@@ -17,45 +26,77 @@ use std::sync::atomic::AtomicBool;
 use load::{DriveError, DriveEvent, DriveReport, DriveSpec};
 use study::Workload;
 
+use bulk_insert::BulkInsert;
+use delete::Delete;
+use insert::Insert;
+use legacy::Legacy;
+use named::Named;
 use point_select::PointSelect;
+use random_points::RandomPoints;
+use random_ranges::RandomRanges;
 use read_only::ReadOnly;
 use read_write::ReadWrite;
+use update_index::UpdateIndex;
+use update_non_index::UpdateNonIndex;
 use write_only::WriteOnly;
+
+/// Calls `$body` with the workload that `$of` describes, `$connections` driving it. A macro, since
+/// every workload is a type of its own, for which the driver is compiled.
+macro_rules! with {
+    ($of:expr, $connections:expr, $workload:ident => $body:expr) => {
+        match $of {
+            Workload::OltpPointSelect(k) => with!(PointSelect::new(k), $workload => $body),
+            Workload::OltpReadOnly(k) => with!(ReadOnly::new(k), $workload => $body),
+            Workload::OltpReadWrite(k) => with!(ReadWrite::new(k), $workload => $body),
+            Workload::OltpWriteOnly(k) => with!(WriteOnly::new(k), $workload => $body),
+            Workload::OltpInsert(k) => with!(Insert::new(k, $connections), $workload => $body),
+            Workload::OltpDelete(k) => with!(Delete::new(k), $workload => $body),
+            Workload::OltpUpdateIndex(k) => with!(UpdateIndex::new(k), $workload => $body),
+            Workload::OltpUpdateNonIndex(k) => with!(UpdateNonIndex::new(k), $workload => $body),
+            Workload::SelectRandomPoints(k) => {
+                with!(RandomPoints::new(k, $connections), $workload => $body)
+            }
+            Workload::SelectRandomRanges(k) => {
+                with!(RandomRanges::new(k, $connections), $workload => $body)
+            }
+            Workload::BulkInsert(_) => with!(BulkInsert, $workload => $body),
+            Workload::OltpLegacy(k) => with!(Legacy::new(k, $connections), $workload => $body),
+        }
+    };
+    ($made:expr, $workload:ident => $body:expr) => {{
+        let $workload = $made;
+        $body
+    }};
+}
 
 /// Drives `workload` as `spec` says; `stop` ends it early (an error then).
 ///
 /// # Errors
-/// A target that cannot be reached, refuses a statement or goes away.
+/// A workload that cannot be driven so, or a target that cannot be reached, refuses a statement or
+/// goes away.
 pub fn drive(
     workload: &Workload,
     spec: &DriveSpec,
     stop: &AtomicBool,
     on_event: &mut dyn FnMut(DriveEvent),
 ) -> Result<DriveReport, DriveError> {
-    let (Workload::OltpPointSelect(oltp)
-    | Workload::OltpReadOnly(oltp)
-    | Workload::OltpReadWrite(oltp)
-    | Workload::OltpWriteOnly(oltp)) = workload;
-    if oltp.tables == 0 || oltp.rows == 0 || oltp.range_size == 0 {
-        return Err(DriveError::Spec("tables, rows and range_size must be at least 1"));
-    }
-    match workload {
-        Workload::OltpPointSelect(oltp) => {
-            load::drive(&PointSelect::new(oltp), spec, stop, on_event)
-        }
-        Workload::OltpReadOnly(oltp) => load::drive(&ReadOnly::new(oltp), spec, stop, on_event),
-        Workload::OltpReadWrite(oltp) => load::drive(&ReadWrite::new(oltp), spec, stop, on_event),
-        Workload::OltpWriteOnly(oltp) => load::drive(&WriteOnly::new(oltp), spec, stop, on_event),
-    }
+    let connections = connections(spec);
+    workload
+        .check(connections)
+        .map_err(|(wrong, hint)| DriveError::Workload(format!("{wrong}; {hint}")))?;
+    let name = workload.name();
+    with!(workload, connections, workload => {
+        load::drive(&Named { name, workload }, spec, stop, on_event)
+    })
 }
 
 /// Statements that each connection prepares, of which servers admit only so many.
 pub fn statement_count(workload: &Workload) -> usize {
-    use load::Workload as _;
-    match workload {
-        Workload::OltpPointSelect(oltp) => PointSelect::new(oltp).statements().len(),
-        Workload::OltpReadOnly(oltp) => ReadOnly::new(oltp).statements().len(),
-        Workload::OltpReadWrite(oltp) => ReadWrite::new(oltp).statements().len(),
-        Workload::OltpWriteOnly(oltp) => WriteOnly::new(oltp).statements().len(),
-    }
+    with!(workload, 1, workload => load::Workload::statements(&workload).len())
+}
+
+/// Connections that the drive opens in all.
+fn connections(spec: &DriveSpec) -> u32 {
+    let later = spec.pacing.stages.iter().filter_map(|stage| stage.connections);
+    later.chain([spec.connections]).max().unwrap_or(1).max(1)
 }

@@ -4,6 +4,7 @@
 
 mod kinds;
 mod lost;
+mod repeated;
 mod schedule;
 mod scripted;
 mod text;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use load::Target;
 use mysql::Conn;
 use mysql::prelude::Queryable;
-use study::Oltp;
 
 use super::row::Generator;
+use super::schema::Schema;
 use super::{Chunk, LoadError, LoadProgress, server};
 
 /// Length of an INSERT, as in sysbench.
@@ -41,19 +41,19 @@ pub(super) fn fill(
     generator: &Generator,
     target: &Target,
     chunks: &[Chunk],
-    oltp: &Oltp,
+    schema: &Schema,
     threads: u32,
     on_progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Vec<Sent>, LoadError> {
-    let sent: Vec<Sent> = (0..oltp.tables).map(|_| Sent::default()).collect();
-    let total = u64::from(oltp.tables) * oltp.rows;
+    let sent: Vec<Sent> = (0..schema.tables).map(|_| Sent::default()).collect();
+    let total = u64::from(schema.tables) * schema.rows;
     on_progress(LoadProgress { rows: 0, total });
     std::thread::scope(|scope| {
         let (say, hear) = channel();
         let filled = scope.spawn(|| {
             let say = say;
             server::in_parallel(target, chunks, threads, |connection, chunk| {
-                fill_chunk(connection, generator, chunk, &sent, &say)
+                fill_chunk(connection, generator, &schema.name(chunk.table), chunk, &sent, &say)
             })
         });
         let (mut rows, mut told) = (0, 0);
@@ -80,6 +80,7 @@ pub(super) fn fill(
 fn fill_chunk(
     connection: &mut Conn,
     generator: &Generator,
+    table: &str,
     chunk: &Chunk,
     sent: &[Sent],
     say: &Sender<u64>,
@@ -90,9 +91,7 @@ fn fill_chunk(
     let (mut ids, mut checksum) = (chunk.ids.clone(), 0);
     while !ids.is_empty() {
         out.clear();
-        out.extend_from_slice(
-            format!("INSERT INTO sbtest{} (id, k, c, pad) VALUES ", chunk.table).as_bytes(),
-        );
+        out.extend_from_slice(format!("INSERT INTO {table} (id, k, c, pad) VALUES ").as_bytes());
         let from = ids.start;
         while out.len() < insert_bytes
             && let Some(id) = ids.next()
@@ -100,11 +99,11 @@ fn fill_chunk(
             if id > from {
                 out.push(b',');
             }
-            checksum += u64::from(generator.row(chunk.table, id).write(&mut out, &mut line));
+            checksum += u64::from(generator.write(chunk.table, id, &mut out, &mut line));
         }
         connection.query_drop(String::from_utf8_lossy(&out)).map_err(|source| {
             LoadError::Statement {
-                statement: format!("INSERT INTO sbtest{} ...", chunk.table),
+                statement: format!("INSERT INTO {table} ..."),
                 source: Box::new(source),
             }
         })?;

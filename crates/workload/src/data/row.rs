@@ -3,48 +3,80 @@
 use std::io::Write as _;
 
 use load::Rng;
-use study::Oltp;
 
 use crate::digits::{C_BYTES, PAD_BYTES, digit_groups};
-use crate::distribution::Ids;
-
-/// Name and version of this generator; another version makes other rows from the same seed.
-pub(super) const GENERATOR: &str = "oltp rows 1";
+use crate::distribution::{Ids, Law};
 
 /// Makes rows.
 #[derive(Clone, Debug)]
 pub(super) struct Generator {
     seed: u64,
-    ks: Ids,
+    rows: Rows,
 }
 
-/// A row of an `sbtest` table.
+/// What is in a row beside its id.
+#[derive(Clone, Debug)]
+pub(super) enum Rows {
+    /// sysbench 1.x: `k` as the workload draws ids, random digits in `c` and `pad`.
+    Random(Ids),
+    /// sysbench 0.4.12: the same in every row.
+    Legacy,
+}
+
+/// `pad` of 0.4.12; `c` is a blank, which a CHAR column does not keep.
+const LEGACY_PAD: &str = "qqqqqqqqqqwwwwwwwwwweeeeeeeeeerrrrrrrrrrtttttttttt";
+
+impl Rows {
+    /// Name and version; another version makes other rows from the same seed.
+    pub(super) const RANDOM: &str = "oltp rows 1";
+    /// As `RANDOM`.
+    pub(super) const LEGACY: &str = "oltp 0.4.12 rows 1";
+
+    pub(super) fn random(rows: u64, law: Law) -> Rows {
+        Rows::Random(Ids::new(rows, law))
+    }
+}
+
+/// A row of a sysbench 1.x table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
-    pub id: u64,
-    pub k: u64,
-    pub c: [u8; C_BYTES],
-    pub pad: [u8; PAD_BYTES],
+struct Row {
+    id: u64,
+    k: u64,
+    c: [u8; C_BYTES],
+    pad: [u8; PAD_BYTES],
 }
 
 impl Generator {
-    pub(super) fn new(seed: u64, oltp: &Oltp) -> Generator {
-        Generator { seed, ks: Ids::new(oltp.rows, oltp.distribution) }
+    pub(super) fn new(seed: u64, rows: Rows) -> Generator {
+        Generator { seed, rows }
     }
 
-    /// Row `id` of table `table`, both from 1.
-    pub(super) fn row(&self, table: u32, id: u64) -> Row {
+    /// Appends row `id` of table `table`, both from 1, as an INSERT has it, and returns its
+    /// checksum: what the server computes as `CRC32(CONCAT_WS('#', id, k, c, pad))`. `line` is
+    /// scratch space.
+    pub(super) fn write(&self, table: u32, id: u64, out: &mut Vec<u8>, line: &mut Vec<u8>) -> u32 {
+        match &self.rows {
+            Rows::Random(ks) => self.row(ks, table, id).write(out, line),
+            Rows::Legacy => {
+                line.clear();
+                // Writing to a vector cannot fail.
+                let _ = write!(line, "{id}#0##{LEGACY_PAD}");
+                let _ = write!(out, "({id},0,' ','{LEGACY_PAD}')");
+                crc32fast::hash(line)
+            }
+        }
+    }
+
+    fn row(&self, ks: &Ids, table: u32, id: u64) -> Row {
         // The high bit sets these streams apart from those of connections under the same seed.
         let mut rng = Rng::new(self.seed, 1 << 63 | u64::from(table), id, 0);
-        let k = self.ks.draw(&mut rng);
+        let k = ks.draw(&mut rng);
         Row { id, k, c: digit_groups(&mut rng), pad: digit_groups(&mut rng) }
     }
 }
 
 impl Row {
-    /// Appends the row as an INSERT has it, and returns its checksum: what the server computes as
-    /// `CRC32(CONCAT_WS('#', id, k, c, pad))`. `line` is scratch space.
-    pub(super) fn write(&self, out: &mut Vec<u8>, line: &mut Vec<u8>) -> u32 {
+    fn write(&self, out: &mut Vec<u8>, line: &mut Vec<u8>) -> u32 {
         line.clear();
         // Writing to a vector cannot fail.
         let _ = write!(line, "{}#{}#", self.id, self.k);
@@ -66,14 +98,13 @@ mod tests {
 
     #[test]
     fn a_row_is_a_function_of_seed_table_and_id() {
-        let oltp = Oltp { rows: 1000, ..Oltp::default() };
-        let generator = Generator::new(7, &oltp);
-        let row = generator.row(2, 33);
-        assert_eq!(row, generator.clone().row(2, 33));
+        let ks = Ids::new(1000, Law::Uniform);
+        let generator = |seed| Generator::new(seed, Rows::Random(ks));
+        let row = generator(7).row(&ks, 2, 33);
+        assert_eq!(row, generator(7).row(&ks, 2, 33));
         assert!((1..=1000).contains(&row.k));
-        for other in
-            [generator.row(1, 33), generator.row(2, 34), Generator::new(8, &oltp).row(2, 33)]
-        {
+        for (seed, table, id) in [(7, 1, 33), (7, 2, 34), (8, 2, 33)] {
+            let other = generator(seed).row(&ks, table, id);
             assert_ne!(row.c, other.c);
             assert_ne!(row.pad, other.pad);
         }
@@ -94,12 +125,23 @@ mod tests {
     /// Data made by one build must be what another build expects: the same version, the same rows.
     #[test]
     fn rows_of_this_version_never_change() {
-        let generator = Generator::new(1, &Oltp { rows: 1000, ..Oltp::default() });
+        let generator = Generator::new(1, Rows::random(1000, Law::Uniform));
         let (mut out, mut line) = (Vec::new(), Vec::new());
         let sum: u64 =
-            (1..=1000).map(|id| u64::from(generator.row(1, id).write(&mut out, &mut line))).sum();
-        assert_eq!(sum, ROWS_1_CHECKSUM, "raise the version in GENERATOR if this is meant");
+            (1..=1000).map(|id| u64::from(generator.write(1, id, &mut out, &mut line))).sum();
+        assert_eq!(sum, ROWS_1_CHECKSUM, "raise the version in Rows if this is meant");
     }
 
     const ROWS_1_CHECKSUM: u64 = 2_118_187_715_086;
+
+    #[test]
+    fn rows_of_0_4_12_are_all_alike() {
+        let generator = Generator::new(1, Rows::Legacy);
+        let (mut out, mut line) = (Vec::new(), Vec::new());
+        let checksum = generator.write(1, 7, &mut out, &mut line);
+        let text = format!("(7,0,' ','{LEGACY_PAD}')");
+        assert_eq!(String::from_utf8_lossy(&out), text);
+        assert_eq!(LEGACY_PAD.len(), 50);
+        assert_eq!(checksum, crc32fast::hash(format!("7#0##{LEGACY_PAD}").as_bytes()));
+    }
 }

@@ -6,11 +6,13 @@ use load::Target;
 use mysql::prelude::Queryable;
 
 use super::fill::Sent;
+use super::schema::Schema;
 use super::{Chunk, DataFacts, LoadError, server};
 
 /// Counts and checksums every table, in pieces, and compares.
 pub(super) fn verify(
     target: &Target,
+    schema: &Schema,
     chunks: &[Chunk],
     sent: &[Sent],
     threads: u32,
@@ -24,7 +26,8 @@ pub(super) fn verify(
         let to = if last { i64::from(i32::MAX) } else { chunk.ids.end as i64 - 1 };
         let statement = format!(
             "SELECT COUNT(*), CAST(COALESCE(SUM(CRC32(CONCAT_WS('#', id, k, c, pad))), 0) AS \
-             UNSIGNED) FROM sbtest{table} WHERE id BETWEEN {from} AND {to}"
+             UNSIGNED) FROM {} WHERE id BETWEEN {from} AND {to}",
+            schema.name(table)
         );
         let row: Option<(u64, u64)> = connection
             .query_first(&statement)
@@ -42,7 +45,7 @@ pub(super) fn verify(
     for ((table, sent), found) in (1..).zip(sent).zip(found) {
         let (found_rows, found_checksum) = found.into_inner().unwrap_or_default();
         let (sent_rows, sent_checksum) = (sent.rows(), sent.checksum());
-        let table = format!("sbtest{table}");
+        let table = schema.name(table);
         if (found_rows, found_checksum) != (sent_rows, sent_checksum) {
             return Err(LoadError::Mismatch {
                 table,

@@ -5,7 +5,7 @@ use study::Oltp;
 use wire::Param;
 
 use crate::digits::{C_BYTES, PAD_BYTES, digit_groups};
-use crate::distribution::Ids;
+use crate::distribution::{Ids, Law};
 
 /// A statement of the family; there is one for each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,6 @@ type Done = Result<(), TransactionError>;
 #[derive(Debug)]
 pub(super) struct Blocks {
     tables: u32,
-    range_size: u32,
     ids: Ids,
     used: Vec<Statement>,
     /// Number of each statement's first table, by `Statement as usize`.
@@ -87,9 +86,8 @@ impl Blocks {
         for (i, &statement) in used.iter().enumerate() {
             first[statement as usize] = i * oltp.tables as usize;
         }
-        let ids = Ids::new(oltp.rows, oltp.distribution);
-        let (tables, range_size, used) = (oltp.tables, oltp.range_size, used.to_vec());
-        Blocks { tables, range_size, ids, used, first }
+        let ids = Ids::new(oltp.rows, Law::of(oltp));
+        Blocks { tables: oltp.tables, ids, used: used.to_vec(), first }
     }
 
     /// What a connection prepares.
@@ -126,47 +124,76 @@ impl Blocks {
         Ok(())
     }
 
-    /// One range of ids; it may reach past the end of the table.
-    pub(super) async fn range(&self, session: &mut Session, rng: &mut Rng, kind: S) -> Done {
+    /// `count` ranges of `size` ids of one table; they may reach past its end.
+    pub(super) async fn ranges(
+        &self,
+        session: &mut Session,
+        rng: &mut Rng,
+        kind: S,
+        count: u32,
+        size: u32,
+    ) -> Done {
         let statement = self.number(kind, self.table(rng));
-        let from = self.id(rng);
-        let to = from + i64::from(self.range_size) - 1;
-        session.execute(statement, &[Param::Int(from), Param::Int(to)]).await?;
-        Ok(())
-    }
-
-    /// The four kinds of ranges, one each.
-    pub(super) async fn ranges(&self, session: &mut Session, rng: &mut Rng) -> Done {
-        for kind in [S::SimpleRange, S::SumRange, S::OrderRange, S::DistinctRange] {
-            self.range(session, rng, kind).await?;
+        for _ in 0..count {
+            let from = self.id(rng);
+            let to = from + i64::from(size) - 1;
+            session.execute(statement, &[Param::Int(from), Param::Int(to)]).await?;
         }
         Ok(())
     }
 
-    /// Changes `k`, which is indexed.
-    pub(super) async fn index_update(&self, session: &mut Session, rng: &mut Rng) -> Done {
+    /// Changes `k`, which is indexed, of `count` rows of one table.
+    pub(super) async fn index_updates(
+        &self,
+        session: &mut Session,
+        rng: &mut Rng,
+        count: u32,
+    ) -> Done {
         let statement = self.number(S::IndexUpdate, self.table(rng));
+        for _ in 0..count {
+            session.execute(statement, &[Param::Int(self.id(rng))]).await?;
+        }
+        Ok(())
+    }
+
+    /// Changes `c`, which is not indexed, of `count` rows of one table.
+    pub(super) async fn non_index_updates(
+        &self,
+        session: &mut Session,
+        rng: &mut Rng,
+        count: u32,
+    ) -> Done {
+        let statement = self.number(S::NonIndexUpdate, self.table(rng));
+        for _ in 0..count {
+            let c: [u8; C_BYTES] = digit_groups(rng);
+            session.execute(statement, &[Param::Bytes(&c), Param::Int(self.id(rng))]).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row away.
+    pub(super) async fn delete(&self, session: &mut Session, rng: &mut Rng) -> Done {
+        let statement = self.number(S::Delete, self.table(rng));
         session.execute(statement, &[Param::Int(self.id(rng))]).await?;
         Ok(())
     }
 
-    /// Changes `c`, which is not.
-    pub(super) async fn non_index_update(&self, session: &mut Session, rng: &mut Rng) -> Done {
-        let statement = self.number(S::NonIndexUpdate, self.table(rng));
-        let c: [u8; C_BYTES] = digit_groups(rng);
-        session.execute(statement, &[Param::Bytes(&c), Param::Int(self.id(rng))]).await?;
-        Ok(())
-    }
-
-    /// Takes a row away and puts another with the same id in its place.
-    pub(super) async fn delete_insert(&self, session: &mut Session, rng: &mut Rng) -> Done {
+    /// `count` times in one table: takes a row away and puts another with the same id in its place.
+    pub(super) async fn delete_inserts(
+        &self,
+        session: &mut Session,
+        rng: &mut Rng,
+        count: u32,
+    ) -> Done {
         let table = self.table(rng);
-        let (id, k) = (Param::Int(self.id(rng)), Param::Int(self.id(rng)));
-        session.execute(self.number(S::Delete, table), &[id]).await?;
-        let c: [u8; C_BYTES] = digit_groups(rng);
-        let pad: [u8; PAD_BYTES] = digit_groups(rng);
-        let row = [id, k, Param::Bytes(&c), Param::Bytes(&pad)];
-        session.execute(self.number(S::Insert, table), &row).await?;
+        for _ in 0..count {
+            let (id, k) = (Param::Int(self.id(rng)), Param::Int(self.id(rng)));
+            session.execute(self.number(S::Delete, table), &[id]).await?;
+            let c: [u8; C_BYTES] = digit_groups(rng);
+            let pad: [u8; PAD_BYTES] = digit_groups(rng);
+            let row = [id, k, Param::Bytes(&c), Param::Bytes(&pad)];
+            session.execute(self.number(S::Insert, table), &row).await?;
+        }
         Ok(())
     }
 }

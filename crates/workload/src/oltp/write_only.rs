@@ -1,21 +1,24 @@
 //! sysbench 1.x `oltp_write_only`: 4 writes in a transaction.
 
 use load::{Rng, Session, TransactionError, Workload};
-use study::Oltp;
+use study::OltpWriteOnly;
 
 use super::statements::{Blocks, WRITES};
 
-pub(super) struct WriteOnly(Blocks);
+pub(super) struct WriteOnly {
+    blocks: Blocks,
+    knobs: OltpWriteOnly,
+}
 
 impl WriteOnly {
-    pub(super) fn new(oltp: &Oltp) -> WriteOnly {
-        WriteOnly(Blocks::new(oltp, &WRITES))
+    pub(super) fn new(knobs: &OltpWriteOnly) -> WriteOnly {
+        WriteOnly { blocks: Blocks::new(&knobs.oltp(), &WRITES), knobs: knobs.clone() }
     }
 }
 
 impl Workload for WriteOnly {
     fn statements(&self) -> Vec<load::Statement> {
-        self.0.statements()
+        self.blocks.statements()
     }
 
     async fn transaction(
@@ -24,11 +27,16 @@ impl Workload for WriteOnly {
         _: usize,
         mut rng: Rng,
     ) -> Result<(), TransactionError> {
-        s.begin().await?;
-        self.0.index_update(s, &mut rng).await?;
-        self.0.non_index_update(s, &mut rng).await?;
-        self.0.delete_insert(s, &mut rng).await?;
-        s.commit().await?;
+        let WriteOnly { blocks, knobs: k } = self;
+        if !k.skip_trx {
+            s.begin().await?;
+        }
+        blocks.index_updates(s, &mut rng, k.index_updates).await?;
+        blocks.non_index_updates(s, &mut rng, k.non_index_updates).await?;
+        blocks.delete_inserts(s, &mut rng, k.delete_inserts).await?;
+        if !k.skip_trx {
+            s.commit().await?;
+        }
         Ok(())
     }
 }
