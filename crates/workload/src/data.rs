@@ -7,6 +7,7 @@
 
 mod error;
 mod fill;
+mod ownership;
 mod row;
 mod server;
 mod verify;
@@ -22,6 +23,10 @@ use study::{Oltp, Workload};
 use row::{GENERATOR, Generator};
 
 pub use error::LoadError;
+pub use ownership::{
+    Cleaned, FoundTable, OWNERSHIP_TABLE, Prepared, Survey, TableState, drop_named, drop_own, prepare,
+    survey,
+};
 
 /// Database that holds the tables, where the target names none.
 pub const DATABASE: &str = "sbtest";
@@ -62,6 +67,19 @@ pub fn load_data(
     threads: u32,
     on_progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<DataFacts, LoadError> {
+    server::create_database(target)?;
+    fill_database(workload, target, seed, threads, None, on_progress)
+}
+
+/// The same in a database that exists and may hold other tables. Each table's comment is `mark`.
+fn fill_database(
+    workload: &Workload,
+    target: &Target,
+    seed: u64,
+    threads: u32,
+    mark: Option<&str>,
+    on_progress: &mut dyn FnMut(LoadProgress),
+) -> Result<DataFacts, LoadError> {
     let oltp = tables_of(workload);
     // The column is a signed 32-bit INTEGER, as in sysbench.
     if oltp.tables == 0 || oltp.rows == 0 || oltp.rows > i32::MAX as u64 {
@@ -69,10 +87,11 @@ pub fn load_data(
     }
     let threads = threads.max(1);
     let generator = Generator::new(seed, oltp);
-    server::create_database(target)?;
     let tables: Vec<u32> = (1..=oltp.tables).collect();
+    let comment = mark.map(|mark| format!(" COMMENT = '{mark}'")).unwrap_or_default();
     for table in &tables {
-        server::run(&mut server::connect(target)?, &create_table(*table))?;
+        let text = create_table(*table) + &comment;
+        server::run(&mut server::connect(target)?, &text)?;
     }
     let chunks = chunks(oltp);
     let sent = fill::fill(&generator, target, &chunks, oltp, threads, on_progress)?;
@@ -86,6 +105,16 @@ pub fn load_data(
             .map_err(|source| LoadError::Statement { statement: text, source: Box::new(source) })
     })?;
     verify::verify(target, &chunks, &sent, threads)
+}
+
+/// Names of the tables that a workload uses.
+pub fn table_names(workload: &Workload) -> Vec<String> {
+    (1..=tables_of(workload).tables).map(|table| format!("sbtest{table}")).collect()
+}
+
+/// Rows that a workload expects in each of its tables.
+pub fn rows_per_table(workload: &Workload) -> u64 {
+    tables_of(workload).rows
 }
 
 fn tables_of(workload: &Workload) -> &Oltp {

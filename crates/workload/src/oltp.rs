@@ -51,11 +51,21 @@ pub fn drive(
 
 /// Statements that each connection prepares, of which servers admit only so many.
 pub fn statement_count(workload: &Workload) -> usize {
+    statements(workload).len()
+}
+
+/// A workload that leaves all rows as they are: it has statements, and all of them are SELECTs.
+pub fn only_reads(workload: &Workload) -> bool {
+    let statements = statements(workload);
+    !statements.is_empty() && statements.iter().all(|one| one.text.starts_with("SELECT "))
+}
+
+fn statements(workload: &Workload) -> Vec<load::Statement> {
     use load::Workload as _;
     match workload {
-        Workload::OltpPointSelect(oltp) => PointSelect::new(oltp).statements().len(),
-        Workload::OltpReadOnly(oltp) => ReadOnly::new(oltp).statements().len(),
-        Workload::OltpReadWrite(oltp) => ReadWrite::new(oltp).statements().len(),
-        Workload::OltpWriteOnly(oltp) => WriteOnly::new(oltp).statements().len(),
+        Workload::OltpPointSelect(oltp) => PointSelect::new(oltp).statements(),
+        Workload::OltpReadOnly(oltp) => ReadOnly::new(oltp).statements(),
+        Workload::OltpReadWrite(oltp) => ReadWrite::new(oltp).statements(),
+        Workload::OltpWriteOnly(oltp) => WriteOnly::new(oltp).statements(),
     }
 }

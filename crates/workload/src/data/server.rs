@@ -20,7 +20,8 @@ pub(super) fn connect(target: &Target) -> Result<Conn, LoadError> {
     open(target, Some(database(target)))
 }
 
-fn open(target: &Target, database: Option<&str>) -> Result<Conn, LoadError> {
+/// A connection with or without a default database.
+pub(super) fn open(target: &Target, database: Option<&str>) -> Result<Conn, LoadError> {
     let opts = OptsBuilder::new()
         .user(Some(&target.user))
         .pass(Some(&target.password).filter(|password| !password.is_empty()))
@@ -34,6 +35,15 @@ fn open(target: &Target, database: Option<&str>) -> Result<Conn, LoadError> {
         address: target.address.to_string(),
         source: Box::new(source),
     })
+}
+
+/// Whether there is such a database that this user may see.
+pub(super) fn exists(connection: &mut Conn, database: &str) -> Result<bool, LoadError> {
+    let text = "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?";
+    let found: Option<u64> = connection
+        .exec_first(text, (database,))
+        .map_err(|error| LoadError::statement(text, error))?;
+    Ok(found.unwrap_or_default() > 0)
 }
 
 /// Creates the database; one that holds tables is refused.
