@@ -56,10 +56,7 @@ impl Workload {
     ///
     /// # Errors
     /// The first thing that is wrong, with the names or values that are allowed.
-    pub fn from_options(
-        name: &str,
-        options: &[(String, String)],
-    ) -> Result<Workload, StudyError> {
+    pub fn from_options(name: &str, options: &[(String, String)]) -> Result<Workload, StudyError> {
         let texts: Vec<String> =
             options.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let mut sources = Sources::new();

@@ -24,8 +24,8 @@ use row::{GENERATOR, Generator};
 
 pub use error::LoadError;
 pub use ownership::{
-    Cleaned, FoundTable, OWNERSHIP_TABLE, Prepared, Survey, TableState, drop_named, drop_own, prepare,
-    survey,
+    Cleaned, FoundTable, OWNERSHIP_TABLE, Prepared, Survey, TableState, drop_named, drop_own,
+    prepare, survey,
 };
 
 /// Database that holds the tables, where the target names none.

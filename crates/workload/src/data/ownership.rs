@@ -14,7 +14,9 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 use study::Workload;
 
-use super::{DataFacts, LoadError, LoadProgress, describe_data, fill_database, server, table_names};
+use super::{
+    DataFacts, LoadError, LoadProgress, describe_data, fill_database, server, table_names,
+};
 
 /// Name of the list.
 pub const OWNERSHIP_TABLE: &str = "ceteris_bench";
@@ -250,7 +252,11 @@ impl Register {
         match (self.comments.get(name), self.listed.get(name)) {
             (None, _) => TableState::Missing,
             (Some(comment), Some((mark, ready))) if comment == mark => {
-                if *ready { TableState::Ours } else { TableState::Unfinished }
+                if *ready {
+                    TableState::Ours
+                } else {
+                    TableState::Unfinished
+                }
             }
             _ => TableState::Foreign,
         }
