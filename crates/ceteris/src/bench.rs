@@ -2,12 +2,14 @@
 //! already there.
 //!
 //! `request` turns arguments into plain structs, `tables` looks after whose tables they are, `run`
-//! drives, `outcome` is what was measured (the JSON contract), `text` the same for people. The
-//! drive happens in this process and not in a worker as under `ceteris run`: decision 011.
+//! drives, `outcome` is what was measured (the JSON contract; `partial` where it was stopped), and
+//! `text` the same for people. The drive happens in this process and not in a worker as under
+//! `ceteris run`: decision 011.
 
 mod dsn;
 mod histogram;
 mod outcome;
+mod partial;
 mod password;
 mod request;
 mod run;

@@ -42,7 +42,7 @@ impl Workload {
         variants().iter().map(|key| (key.name, key.meaning))
     }
 
-    /// Every knob of every workload; those of the same name, kind and meaning once.
+    /// Every knob of every workload; those of the same name once, as the first workload has it.
     pub fn options() -> Vec<WorkloadOption> {
         let mut options = Vec::new();
         for variant in variants() {
@@ -150,6 +150,9 @@ fn collect(
         let known = options.iter_mut().find(|option| option.name == name);
         if let Some(known) = known {
             known.workloads.push(workload);
+            if Some(known.default) != key.default {
+                known.default = "by workload";
+            }
             continue;
         }
         options.push(WorkloadOption {

@@ -88,10 +88,8 @@ fn fill_database(
     let threads = threads.max(1);
     let generator = Generator::new(seed, oltp);
     let tables: Vec<u32> = (1..=oltp.tables).collect();
-    let comment = mark.map(|mark| format!(" COMMENT = '{mark}'")).unwrap_or_default();
     for table in &tables {
-        let text = create_table(*table) + &comment;
-        server::run(&mut server::connect(target)?, &text)?;
+        server::run(&mut server::connect(target)?, &marked(create_table(*table), mark))?;
     }
     let chunks = chunks(oltp);
     let sent = fill::fill(&generator, target, &chunks, oltp, threads, on_progress)?;
@@ -115,6 +113,17 @@ pub fn table_names(workload: &Workload) -> Vec<String> {
 /// Rows that a workload expects in each of its tables.
 pub fn rows_per_table(workload: &Workload) -> u64 {
     tables_of(workload).rows
+}
+
+/// A statement of the schema; one that creates a table also gives it its comment, so that there
+/// is no moment at which the table is nobody's.
+fn marked(statement: String, mark: Option<&str>) -> String {
+    match mark {
+        Some(mark) if statement.starts_with("CREATE TABLE ") => {
+            format!("{statement} COMMENT = '{mark}'")
+        }
+        _ => statement,
+    }
 }
 
 fn tables_of(workload: &Workload) -> &Oltp {

@@ -11,15 +11,16 @@ use serde_json::{Value, json};
 use study::Workload;
 use workload::{Survey, TableState};
 
+use super::partial;
 use crate::doubts::{Doubts, doubts};
 
-/// Number of the contract; grows when a field changes its meaning or goes.
-const FORMAT: u32 = 1;
+/// Number of the contract; a change that breaks readers raises it.
+const SCHEMA: u32 = 1;
 
 /// See the module.
 #[derive(Serialize)]
 pub struct Outcome {
-    pub format: u32,
+    pub schema: u32,
     pub ceteris: &'static str,
     /// Ctrl-C came before the end: everything is of the time until then, and of latencies only
     /// what whole seconds tell.
@@ -84,7 +85,8 @@ pub struct Statements {
 #[derive(Serialize)]
 pub struct Latencies {
     pub response: Latency,
-    pub service: Latency,
+    /// Not known where only seconds are: they tell of response times alone.
+    pub service: Option<Latency>,
 }
 
 /// Milliseconds; percentiles are null where only seconds are known.
@@ -156,24 +158,21 @@ pub struct Circumstances<'a> {
 impl Outcome {
     /// Of a drive that came to its end.
     pub fn whole(about: Circumstances<'_>, report: DriveReport, seconds: Vec<Second>) -> Outcome {
-        let latencies =
-            Latencies { response: report.response.into(), service: report.service.into() };
+        let latencies = Latencies::of(report.response, report.service);
         Outcome::new(about, report, seconds, latencies, false)
     }
 
     /// Of a drive that was stopped: what its whole seconds add up to. `None` if nothing was
     /// measured.
     pub fn interrupted(about: Circumstances<'_>, seconds: Vec<Second>) -> Option<Outcome> {
-        let report = sum(&seconds)?;
+        let report = partial::sum(&seconds)?;
         let known = Latency {
             mean: report.response.mean,
             min: report.response.min,
             max: report.response.max,
             ..Latency::default()
         };
-        // Seconds tell of response times alone.
-        let service = Latency::default();
-        let latencies = Latencies { response: known, service };
+        let latencies = Latencies { response: known, service: None };
         Some(Outcome::new(about, report, seconds, latencies, true))
     }
 
@@ -191,7 +190,7 @@ impl Outcome {
         let foreign = |table: &&workload::FoundTable| table.state == TableState::Foreign;
         let generator = report.generator;
         Outcome {
-            format: FORMAT,
+            schema: SCHEMA,
             ceteris: env!("CARGO_PKG_VERSION"),
             interrupted,
             server: Server {
@@ -257,6 +256,12 @@ impl Outcome {
     }
 }
 
+impl Latencies {
+    fn of(response: LatencyMs, service: LatencyMs) -> Latencies {
+        Latencies { response: response.into(), service: Some(service.into()) }
+    }
+}
+
 impl From<LatencyMs> for Latency {
     fn from(of: LatencyMs) -> Latency {
         Latency {
@@ -278,50 +283,13 @@ impl From<load::KindReport> for Kind {
             name: of.name,
             transactions: of.transactions,
             retries: of.retries,
-            latency_ms: Latencies { response: of.response.into(), service: of.service.into() },
+            latency_ms: Latencies::of(of.response, of.service),
         }
     }
-}
-
-/// Adds measured seconds up. Latencies are the exact mean, smallest and largest, and no percentile.
-fn sum(seconds: &[Second]) -> Option<DriveReport> {
-    let mut sum = DriveReport::default();
-    sum.response.min = f64::INFINITY;
-    for second in seconds.iter().filter(|second| second.measured) {
-        sum.measured_s += second.length_s;
-        sum.transactions += second.transactions;
-        sum.reads += second.reads;
-        sum.writes += second.writes;
-        sum.other += second.other;
-        sum.retries += second.retries;
-        for (code, count) in &second.errors {
-            *sum.errors.entry(code.clone()).or_default() += count;
-        }
-        if second.transactions > 0 {
-            let weight = ratio(second.transactions as f64, sum.transactions as f64);
-            sum.response.mean += weight * (second.response.mean - sum.response.mean);
-            sum.response.min = sum.response.min.min(second.response.min);
-            sum.response.max = sum.response.max.max(second.response.max);
-        }
-        for thread in &second.threads {
-            sum.user_s += thread.user_s;
-            sum.sys_s += thread.sys_s;
-            if second.length_s > 0.5 {
-                let share = ratio(thread.user_s + thread.sys_s, second.length_s).min(1.0);
-                sum.peak_thread_share = sum.peak_thread_share.max(share);
-                let wait = ratio(thread.wait_s, second.length_s).min(1.0);
-                sum.peak_thread_wait = sum.peak_thread_wait.max(wait);
-            }
-        }
-    }
-    if sum.transactions == 0 {
-        sum.response.min = 0.0;
-    }
-    (sum.measured_s > 0.0).then_some(sum)
 }
 
 /// `a / b`, 0 where there is nothing to divide by.
-fn ratio(a: f64, b: f64) -> f64 {
+pub fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }
 
@@ -378,34 +346,6 @@ fn histogram(base64: &str) -> Option<Histogram<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn second(transactions: u64, mean: f64, min: f64, max: f64, measured: bool) -> Second {
-        Second {
-            measured,
-            length_s: 1.0,
-            transactions,
-            reads: 14 * transactions,
-            errors: [("1213".to_owned(), 1)].into(),
-            response: LatencyMs { mean, min, max, ..LatencyMs::default() },
-            ..Second::default()
-        }
-    }
-
-    #[test]
-    fn seconds_add_up_to_what_was_measured_until_the_stop() {
-        let seconds = [
-            second(1000, 9.0, 0.1, 99.0, false),
-            second(10, 1.0, 0.5, 2.0, true),
-            second(0, 0.0, 0.0, 0.0, true),
-            second(30, 3.0, 0.7, 5.0, true),
-        ];
-        let report = sum(&seconds).unwrap_or_default();
-        assert_eq!((report.measured_s, report.transactions, report.reads), (3.0, 40, 560));
-        assert_eq!(report.errors["1213"], 3);
-        assert_eq!(report.response.mean, 2.5);
-        assert_eq!((report.response.min, report.response.max), (0.5, 5.0));
-        assert!(sum(&seconds[..1]).is_none(), "warm-up is not measured");
-    }
 
     #[test]
     fn no_option_in_force_is_left_out() {

@@ -24,8 +24,8 @@ fn sections(out: &mut String, of: &Outcome, percentile: f64) -> std::fmt::Result
     writeln!(out, "\nPercentiles (ms):")?;
     percentile_head(out, "")?;
     percentile_row(out, "response", &of.latency_ms.response)?;
-    if !of.interrupted {
-        percentile_row(out, "service", &of.latency_ms.service)?;
+    if let Some(service) = &of.latency_ms.service {
+        percentile_row(out, "service", service)?;
     }
     by_name(out, of)?;
     if !of.errors.is_empty() {

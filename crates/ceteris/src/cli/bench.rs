@@ -21,7 +21,7 @@ use super::quantity::{ErrorCodes, batching, error_codes, one_of, rate, stage, ti
 #[command(after_help = AFTER_HELP, override_usage = "\
 ceteris bench <WORKLOAD> [prepare|run|cleanup] --dsn <DSN> [OPTIONS]")]
 pub struct BenchArgs {
-    /// What is driven: a name that the study file knows too, such as oltp_read_only
+    /// What is driven, by its name in a study file
     pub workload: String,
     /// What to do
     #[arg(value_enum, default_value_t = BenchAction::Run)]
@@ -45,11 +45,11 @@ Examples:
       --connections 64 --time 60
   ceteris bench oltp_read_only cleanup --dsn mysql://me@db1:3306/sbtest
 
-Give `prepare` and `run` the same --tables and --rows. sysbench's own flags are understood where they
-mean the same (--threads is --connections); docs/bench.md lists them and describes the JSON.
+Give `prepare` and `run` the same --tables and --rows. sysbench's own flags are understood where
+they mean the same (--threads is --connections); docs/bench.md lists them and describes the JSON.
 
-Exit codes: 0 done, 1 something failed, 2 an argument is wrong and nothing was started, 130 stopped by
-Ctrl-C (what was measured until then is printed).";
+Exit codes: 0 done, 1 something failed, 2 an argument is wrong and nothing was started,
+130 stopped by Ctrl-C (what was measured until then is printed).";
 
 /// What to do with a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -229,16 +229,21 @@ pub struct WorkloadArgs {
     pub given: Vec<(String, String)>,
 }
 
-/// Names that sysbench has for keys of ours, where they differ by more than `-` and `_`.
+/// Names that sysbench, 1.x and 0.4.12, has for keys of ours, where they differ by more than `-`
+/// and `_`.
 const SYSBENCH_KEYS: &[(&str, &str)] = &[
     ("rows", "table-size"),
     ("rows", "oltp-table-size"),
-    ("tables", "oltp-tables-count"),
     ("distribution", "rand-type"),
-    ("skip_transaction", "skip-trx"),
-    ("engine", "mysql-storage-engine"),
-    ("storage_engine", "mysql-storage-engine"),
-    ("secondary_index", "create-secondary"),
+    ("range_size", "oltp-range-size"),
+    ("skip_trx", "oltp-skip-trx"),
+    ("test_mode", "oltp-test-mode"),
+    ("nontrx_mode", "oltp-nontrx-mode"),
+    ("read_only", "oltp-read-only"),
+    ("dist_type", "oltp-dist-type"),
+    ("dist_iter", "oltp-dist-iter"),
+    ("dist_pct", "oltp-dist-pct"),
+    ("dist_res", "oltp-dist-res"),
 ];
 
 impl Args for WorkloadArgs {
@@ -263,6 +268,8 @@ impl Args for WorkloadArgs {
             Workload::options().into_iter().filter(|option| !taken.contains(&flag(option)));
         let command =
             options.fold(command, |command, option| command.arg(argument(&option, &taken)));
+        let known = Workload::known().map(|(name, meaning)| format!("{name}: {meaning}"));
+        let known = known.collect::<Vec<_>>().join("\n- ").replace('`', "");
         // sysbench takes `_` for `-` in all names.
         command.mut_args(|arg| {
             let names = arg.get_all_aliases().unwrap_or_default().into_iter();
@@ -271,7 +278,12 @@ impl Args for WorkloadArgs {
                 .filter(|name| name.contains('-'))
                 .map(|name| name.replace('-', "_"))
                 .collect();
-            arg.aliases(aliases)
+            let arg = arg.aliases(aliases);
+            if arg.get_id() != "workload" {
+                return arg;
+            }
+            let help = arg.get_help().cloned().unwrap_or_default();
+            arg.long_help(format!("{help}:\n- {known}"))
         })
     }
 
@@ -294,7 +306,11 @@ fn argument(option: &WorkloadOption, taken: &[String]) -> Arg {
     } else {
         format!(": {}", option.words.join(", "))
     };
-    let help = format!("{}{words} [default: {}]", option.meaning, option.default.replace('`', ""));
+    let whose = match option.workloads.as_slice() {
+        [only] => format!("{only}: "),
+        _ => String::new(),
+    };
+    let help = format!("{whose}{}{words} [default: {}]", option.meaning, option.default);
     let arg = Arg::new(format!("workload.{}", option.name))
         .long(flag(option))
         .aliases(aliases)
