@@ -35,11 +35,12 @@ pub struct Outcome {
     /// By code.
     pub errors: BTreeMap<String, u64>,
     pub retries: u64,
-    pub reconnects: u64,
-    pub failed: u64,
-    pub never_started: u64,
-    pub in_flight_at_end: u64,
-    pub stalled_at_end: u64,
+    /// These five are not known of a drive that was stopped.
+    pub reconnects: Option<u64>,
+    pub failed: Option<u64>,
+    pub never_started: Option<u64>,
+    pub in_flight_at_end: Option<u64>,
+    pub stalled_at_end: Option<u64>,
     pub latency_ms: Latencies,
     pub kinds: Vec<Kind>,
     pub statements_by_name: Vec<StatementReport>,
@@ -188,6 +189,7 @@ impl Outcome {
         let total = report.reads + report.writes + report.other;
         let per_second = |count: u64| ratio(count as f64, report.measured_s);
         let foreign = |table: &&workload::FoundTable| table.state == TableState::Foreign;
+        let at_end = |count: u64| (!interrupted).then_some(count);
         let generator = report.generator;
         Outcome {
             schema: SCHEMA,
@@ -219,11 +221,11 @@ impl Outcome {
             },
             errors: report.errors,
             retries: report.retries,
-            reconnects: report.reconnects,
-            failed: report.failed,
-            never_started: report.never_started,
-            in_flight_at_end: report.in_flight_at_end,
-            stalled_at_end: report.stalled_at_end,
+            reconnects: at_end(report.reconnects),
+            failed: at_end(report.failed),
+            never_started: at_end(report.never_started),
+            in_flight_at_end: at_end(report.in_flight_at_end),
+            stalled_at_end: at_end(report.stalled_at_end),
             latency_ms,
             kinds: report.kinds.into_iter().map(Kind::from).collect(),
             statements_by_name: report.statements,

@@ -60,9 +60,11 @@ fn counts(out: &mut String, of: &Outcome) -> std::fmt::Result {
     rate("transactions", of.transactions)?;
     rate("queries", statements.total)?;
     rate("ignored errors", of.errors.values().sum())?;
-    rate("reconnects", of.reconnects)?;
-    if of.failed > 0 {
-        rate("failed transactions", of.failed)?;
+    if let Some(reconnects) = of.reconnects {
+        rate("reconnects", reconnects)?;
+    }
+    if let Some(failed) = of.failed.filter(|failed| *failed > 0) {
+        rate("failed transactions", failed)?;
     }
     writeln!(out, "\nGeneral statistics:")?;
     writeln!(out, "    {:<36} {:.4}s", "total time:", of.measured_s)?;
@@ -133,11 +135,12 @@ fn joined(errors: &BTreeMap<String, u64>) -> String {
 }
 
 fn open_loop(out: &mut String, of: &Outcome) -> std::fmt::Result {
+    let Some(never_started) = of.never_started else { return Ok(()) };
     if of.options["rate_per_second"].is_null() {
         return Ok(());
     }
     writeln!(out, "\nOpen loop:")?;
-    writeln!(out, "    {:<36} {}", "due but never started:", of.never_started)?;
+    writeln!(out, "    {:<36} {never_started}", "due but never started:")?;
     spread(out, "schedule error (ms):", &of.generator.schedule_error_ms)
 }
 
