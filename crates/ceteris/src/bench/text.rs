@@ -185,3 +185,80 @@ fn spread(out: &mut String, name: &str, of: &LatencyMs) -> std::fmt::Result {
         of.p50, of.p95, of.p999, of.max
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use load::{Address, DriveReport, DriveSpec, KindReport, StatementReport, Target};
+    use study::{Oltp, Workload};
+    use workload::Survey;
+
+    use super::*;
+    use crate::bench::outcome::{Circumstances, Start};
+
+    fn rendered(report: DriveReport) -> String {
+        let target = Target {
+            address: Address::Socket("/s".into()),
+            user: "me".to_owned(),
+            password: "never shown".to_owned(),
+            database: "t".to_owned(),
+            tls: load::Tls::default(),
+        };
+        let about = Circumstances {
+            workload: &Workload::OltpReadWrite(Oltp::default()),
+            spec: &DriveSpec::default(),
+            target: &target,
+            survey: &Survey { server_version: "8.0".to_owned(), tables: Vec::new() },
+            start: Start::default(),
+        };
+        render(&Outcome::whole(about, report, Vec::new()), 95.0)
+    }
+
+    #[test]
+    fn only_sections_that_have_something_to_say_are_there() {
+        let text = rendered(DriveReport { measured_s: 2.0, ..DriveReport::default() });
+        for absent in ["Kinds of", "Statements (", "Errors by", "Open loop", "fairness", "failed"] {
+            assert!(!text.contains(absent), "{text}");
+        }
+        assert!(text.contains("\n    transactions:                        0      (0.00 per sec.)"));
+    }
+
+    #[test]
+    fn kinds_statements_and_errors_have_their_lines() {
+        let kind = |name: &str| KindReport {
+            name: name.to_owned(),
+            transactions: 7,
+            ..KindReport::default()
+        };
+        let errors: BTreeMap<String, u64> = [("1213".to_owned(), 3)].into();
+        let text = rendered(DriveReport {
+            measured_s: 2.0,
+            transactions: 14,
+            reads: 100,
+            writes: 40,
+            other: 20,
+            errors: errors.clone(),
+            kinds: vec![kind("payment"), kind("new order")],
+            statements: vec![StatementReport {
+                name: "point".to_owned(),
+                executions: 5,
+                errors,
+                ..StatementReport::default()
+            }],
+            failed: 1,
+            ..DriveReport::default()
+        });
+        for line in [
+            "        total:                           160",
+            "    queries:                             160    (80.00 per sec.)",
+            "    ignored errors:                      3      (1.50 per sec.)",
+            "    failed transactions:                 1 ",
+            "    payment 7  ",
+            "    new order 7  ",
+            "    point 5  ",
+            "        errors: 1213 x 3",
+            "    1213                                 3",
+        ] {
+            assert!(text.contains(line), "{line:?} in:\n{text}");
+        }
+    }
+}
