@@ -1,9 +1,14 @@
 //! Arguments as parsed; nothing happens here. Help, completions and the man page are made from
 //! these definitions, so what a reader needs to know about a flag stands in its doc comment.
 
+mod bench;
+mod quantity;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use bench::{BenchAction, BenchArgs, BenchFormat, LoadArgs, ServerArgs};
 
 /// A laboratory for MySQL-family servers
 ///
@@ -23,6 +28,8 @@ pub struct Cli {
 pub enum Command {
     /// Answer a study's questions, or go on where it stopped
     Run(RunArgs),
+    /// Drive load against a server that is already there
+    Bench(Box<BenchArgs>),
     /// Print cells, order, time and commands of a study; changes nothing
     Plan(PlanArgs),
     /// Print the answers in a result file

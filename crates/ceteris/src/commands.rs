@@ -1,6 +1,7 @@
 //! One file per command: takes parsed arguments, resolves them, does the work, prints the data on
 //! standard output.
 
+pub mod bench;
 pub mod doctor;
 pub mod packages;
 pub mod plan;
@@ -27,7 +28,7 @@ fn read_study(args: &StudyArgs) -> Result<Study, Failure> {
 }
 
 /// Prints data; a reader that has gone away (`| head`) is no error.
-fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -38,7 +39,7 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// A value as indented JSON with a line end.
-fn json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
+pub fn json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
         .map(|text| text + "\n")
         .map_err(|error| Failure::new(format!("cannot write JSON: {error}")))

@@ -2,10 +2,8 @@
 //! targets, the worker, the samplers, the statistics and the result file; none of them knows it.
 
 mod drive;
-mod interrupt;
 mod judge;
 mod limits;
-mod live;
 mod pace;
 mod prepare;
 mod result_file;
@@ -13,6 +11,7 @@ mod run;
 mod target;
 mod worker_process;
 
+pub use prepare::DATA_SEED;
 pub use result_file::default_result_path;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +23,8 @@ use store::{Outcome, ResultFile, RunKey, RunRecord, StoredRun};
 use study::{Cell, Plan, PlannedQuestion, Setup, Study};
 
 use crate::failure::{EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Failure};
+use crate::interrupt::Interrupt;
 use crate::talk::{Talk, span};
-use interrupt::Interrupt;
 use pace::Pace;
 use prepare::{Prepared, Preparer};
 use run::{Broken, RunTools};

@@ -3,10 +3,14 @@
 //! The binary: arguments, commands, the conductor, progress and the rendering of errors. What is
 //! known about servers, load, statistics or reports lives in the other crates.
 
+mod bench;
 mod cli;
 mod commands;
 mod conductor;
+mod doubts;
 mod failure;
+mod interrupt;
+mod seconds;
 mod talk;
 mod worker;
 
@@ -20,6 +24,7 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Run(args) => commands::run::run(args),
         Command::Plan(args) => commands::plan::plan(args),
+        Command::Bench(args) => commands::bench::bench(*args),
         Command::Show(args) => commands::show::show(args),
         Command::Report(args) => commands::report::report(args),
         Command::Packages(args) => commands::packages::packages(args),

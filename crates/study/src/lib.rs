@@ -11,6 +11,7 @@ mod cells;
 mod check;
 mod design;
 mod error;
+mod options;
 mod page;
 mod path;
 mod plan;
@@ -27,6 +28,7 @@ mod tree;
 pub mod variables;
 
 pub use error::StudyError;
+pub use options::WorkloadOption;
 pub use page::reference_markdown;
 pub use plan::{Cell, Estimate, Plan, PlannedQuestion};
 pub use quantity::{Millis, Percent};

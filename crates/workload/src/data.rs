@@ -7,6 +7,7 @@
 
 mod error;
 mod fill;
+mod ownership;
 mod row;
 mod schema;
 mod server;
@@ -22,6 +23,10 @@ use study::Workload;
 use schema::Schema;
 
 pub use error::LoadError;
+pub use ownership::{
+    Cleaned, FoundTable, OWNERSHIP_TABLE, Prepared, Survey, TableState, drop_named, drop_own,
+    prepare, survey,
+};
 
 /// Database that holds the tables, where the target names none.
 pub const DATABASE: &str = "sbtest";
@@ -56,6 +61,19 @@ pub fn load_data(
     threads: u32,
     on_progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<DataFacts, LoadError> {
+    server::create_database(target)?;
+    fill_database(workload, target, seed, threads, None, on_progress)
+}
+
+/// The same in a database that exists and may hold other tables. Each table's comment is `mark`.
+fn fill_database(
+    workload: &Workload,
+    target: &Target,
+    seed: u64,
+    threads: u32,
+    mark: Option<&str>,
+    on_progress: &mut dyn FnMut(LoadProgress),
+) -> Result<DataFacts, LoadError> {
     let schema = Schema::of(workload);
     // The column is a signed 32-bit INTEGER, as in sysbench.
     if schema.tables == 0 || schema.rows > i32::MAX as u64 {
@@ -63,13 +81,12 @@ pub fn load_data(
     }
     let threads = threads.max(1);
     let generator = schema.generator(seed);
-    server::create_database(target)?;
     let tables: Vec<u32> = (1..=schema.tables).collect();
     let mut connection = server::connect(target)?;
     // A server that lacks the engine is to say so and not to take another.
     server::run(&mut connection, "SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION'")?;
     for statement in tables.iter().flat_map(|table| schema.create(*table)) {
-        server::run(&mut connection, &statement)?;
+        server::run(&mut connection, &marked(statement, mark))?;
     }
     drop(connection);
     let chunks = chunks(&schema);
@@ -83,6 +100,28 @@ pub fn load_data(
         server::run(connection, &format!("ANALYZE TABLE {}", schema.name(*table)))
     })?;
     verify::verify(target, &schema, &chunks, &sent, threads)
+}
+
+/// Names of the tables that a workload uses.
+pub fn table_names(workload: &Workload) -> Vec<String> {
+    let schema = Schema::of(workload);
+    (1..=schema.tables).map(|table| schema.name(table)).collect()
+}
+
+/// Rows that a workload expects in each of its tables.
+pub fn rows_per_table(workload: &Workload) -> u64 {
+    Schema::of(workload).rows
+}
+
+/// A statement of the schema; one that creates a table also gives it its comment, so that there
+/// is no moment at which the table is nobody's.
+fn marked(statement: String, mark: Option<&str>) -> String {
+    match mark {
+        Some(mark) if statement.starts_with("CREATE TABLE ") => {
+            format!("{statement} COMMENT = '{mark}'")
+        }
+        _ => statement,
+    }
 }
 
 /// A piece of work: some rows of one table.

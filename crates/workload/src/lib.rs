@@ -9,5 +9,9 @@ mod digits;
 mod distribution;
 mod oltp;
 
-pub use data::{DATABASE, DataFacts, LoadError, LoadProgress, describe_data, load_data};
-pub use oltp::{drive, statement_count};
+pub use data::{
+    Cleaned, DATABASE, DataFacts, FoundTable, LoadError, LoadProgress, OWNERSHIP_TABLE, Prepared,
+    Survey, TableState, describe_data, drop_named, drop_own, load_data, prepare, rows_per_table,
+    survey, table_names,
+};
+pub use oltp::{drive, only_reads, statement_count};

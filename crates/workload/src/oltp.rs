@@ -92,7 +92,17 @@ pub fn drive(
 
 /// Statements that each connection prepares, of which servers admit only so many.
 pub fn statement_count(workload: &Workload) -> usize {
-    with!(workload, 1, workload => load::Workload::statements(&workload).len())
+    statements(workload).len()
+}
+
+/// A workload that leaves all rows as they are: it has statements, and all of them are SELECTs.
+pub fn only_reads(workload: &Workload) -> bool {
+    let statements = statements(workload);
+    !statements.is_empty() && statements.iter().all(|one| one.text.starts_with("SELECT "))
+}
+
+fn statements(workload: &Workload) -> Vec<load::Statement> {
+    with!(workload, 1, workload => load::Workload::statements(&workload))
 }
 
 /// Connections that the drive opens in all.

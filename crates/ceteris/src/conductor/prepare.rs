@@ -8,10 +8,10 @@ use std::time::Duration;
 use place::{Dataset, DatasetKey, Package, Progress};
 use study::{Connect, Setup};
 
-use super::interrupt::Interrupt;
 use super::target::{PlaceTools, Target};
 use super::worker_process::{Silence, WorkerProcess};
 use crate::failure::{EXIT_INTERRUPTED, Failure};
+use crate::interrupt::Interrupt;
 use crate::talk::{Talk, bytes};
 use crate::worker::protocol::{Reply, Request};
 

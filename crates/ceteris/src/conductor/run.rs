@@ -12,19 +12,16 @@ use store::{
 use study::{Cell, Setup};
 
 use super::drive;
-use super::interrupt::Interrupt;
-use super::live;
 use super::prepare::Prepared;
 use super::target::{PlaceTools, Target};
 use super::worker_process::{Silence, WorkerProcess};
+use crate::doubts::{Doubts, doubts};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::seconds;
 use crate::talk::Talk;
 use crate::worker::protocol::{Reply, Request};
 
-/// A generator thread busier than this for a second was the bottleneck of that second.
-const GENERATOR_BOUND_SHARE: f64 = 0.85;
-/// Change over the measured window that still counts as level.
-const STEADY_TOLERANCE: f64 = 0.10;
 /// Longest that a drive may go on beyond its warm-up and measured time.
 const DRIVE_GRACE: Duration = Duration::from_secs(120);
 
@@ -205,7 +202,7 @@ fn listen(
                     measuring = true;
                     begin_phase(tools, record, "measure");
                 }
-                tools.talk.live(&live::line(&second));
+                tools.talk.live(&seconds::line(&second));
                 seconds.push(second);
             }
             Ok(Reply::Driven(report)) => return Ok((*report, seconds)),
@@ -240,44 +237,7 @@ fn keep(
             record.after.insert(name, value);
         }
     }
-    let whole = seconds.iter().filter(|s| s.measured && s.length_s > 0.5);
-    let rates: Vec<f64> = whole.map(|s| s.transactions as f64 / s.length_s).collect();
-    let steadiness = stats::steadiness(&rates, STEADY_TOLERANCE);
-    // A thread that waits for a CPU drives as little as one that is busy.
-    let busiest = report.peak_thread_share.max(report.peak_thread_wait);
-    let generator_bound = busiest > GENERATOR_BOUND_SHARE;
-    let mut notes = Vec::new();
-    if !steadiness.steady {
-        notes.push(format!(
-            "not steady: throughput changed by {:+.1} % over the measured window",
-            100.0 * steadiness.relative_change
-        ));
-    }
-    if generator_bound {
-        notes.push(format!(
-            "generator bound: a generator thread was busy or waiting for a CPU {:.0} % of a second",
-            100.0 * busiest
-        ));
-    }
-    if report.stalled_at_end > 0 {
-        notes.push(format!(
-            "{} transactions were stalled when the measured window ended, the oldest for {:.0} ms",
-            report.stalled_at_end, report.oldest_in_flight_ms
-        ));
-    }
-    if report.never_started > 0 {
-        notes.push(format!(
-            "{} transactions were due and had not started when the measured window ended: the \
-             server did not keep up with the rate",
-            report.never_started
-        ));
-    }
-    if report.failed > 0 {
-        notes.push(format!(
-            "{} transactions failed with their connections; {} connections were made again",
-            report.failed, report.reconnects
-        ));
-    }
+    let Doubts { steady, generator_bound, notes } = doubts(report, seconds);
     record.summary = Some(Summary {
         measured_s: report.measured_s,
         transactions: report.transactions,
@@ -294,7 +254,7 @@ fn keep(
         generator_threads: report.threads,
         generator_peak: report.peak_thread_share,
         generator_bound,
-        steady: steadiness.steady,
+        steady,
         notes,
     });
     for (name, encoded) in
@@ -309,7 +269,7 @@ fn keep(
             None => event(record, "warning", format!("the {name} histogram is not base64")),
         }
     }
-    record.series = live::series(seconds, setup.load.warmup.duration().as_secs_f64());
+    record.series = seconds::series(seconds, setup.load.warmup.duration().as_secs_f64());
     let zero = report.measure_start_monotonic_ns as f64 / 1e9;
     record.series.extend(sampled.iter().map(|s| Series {
         name: s.name.clone(),

@@ -7,8 +7,10 @@
 
 mod answers;
 mod arguments;
+mod bench;
 mod confounded;
 mod factors;
 mod killed;
 mod laboratory;
+mod private_server;
 mod servers;

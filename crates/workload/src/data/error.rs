@@ -29,6 +29,24 @@ pub enum LoadError {
         /// How many.
         tables: u64,
     },
+    /// Somebody else's table stands where one of ours is to be made.
+    #[error("database {database} has a table {table}{} that ceteris bench did not create", and(*.others))]
+    Foreign {
+        /// Which database.
+        database: String,
+        /// The first such table.
+        table: String,
+        /// How many more there are.
+        others: usize,
+    },
+    /// A table that was named is not there.
+    #[error("database {database} has no table {table}")]
+    NoSuchTable {
+        /// Which database.
+        database: String,
+        /// Which table.
+        table: String,
+    },
     /// The server refused a statement.
     #[error("cannot run {statement:?}")]
     Statement {
@@ -59,16 +77,43 @@ pub enum LoadError {
     Internal,
 }
 
+/// " and 3 more".
+fn and(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(" and {others} more") }
+}
+
 impl LoadError {
+    /// The server's answer to a statement.
+    pub(super) fn statement(text: &str, source: mysql::Error) -> LoadError {
+        LoadError::Statement { statement: text.to_owned(), source: Box::new(source) }
+    }
+
     /// The next step for the reader, shown as a `hint:` line.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             LoadError::Size { .. } => {
                 "rows must lie between 1 and 2147483647, tables be at least 1"
             }
-            LoadError::Connect { .. } => "is the server up, and may this user log in?",
+            LoadError::Connect { source, .. } => match **source {
+                mysql::Error::MySqlError(ref said) => match said.code {
+                    1040 | 1203 => "raise max_connections of the server",
+                    1044 | 1045 => "check user, password and grants",
+                    1049 => "the database has not been made on this server",
+                    _ => "may this user log in?",
+                },
+                _ => "is the server up, and does it listen there?",
+            },
             LoadError::Occupied { .. } => "drop that database first if its data is not needed",
-            LoadError::Statement { .. } => "the server's error log may say more",
+            LoadError::Foreign { .. } => {
+                "name another database, or drop that table yourself if it is not needed"
+            }
+            LoadError::NoSuchTable { .. } => "nothing was dropped",
+            LoadError::Statement { source, .. } => match **source {
+                mysql::Error::MySqlError(ref said) if matches!(said.code, 1044 | 1142 | 1227) => {
+                    "grant this user what it takes"
+                }
+                _ => "the server's error log may say more",
+            },
             LoadError::Mismatch { .. } => "did somebody else write to the server meanwhile?",
             LoadError::Internal => "please report this",
         };

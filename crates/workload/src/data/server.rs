@@ -1,13 +1,17 @@
 //! Administrative connections, and work spread over several of them.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use load::{Address, Target};
+use load::{Address, Target, Tls, TlsMode};
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
+use mysql::{Conn, OptsBuilder, SslOpts};
 
 use super::{DATABASE, LoadError};
 
+/// Where distributions keep the certificate authorities that a machine trusts.
+const AUTHORITIES: [&str; 2] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 /// Bytes of a statement that an error shows.
 const SHOWN_BYTES: usize = 120;
 
@@ -20,12 +24,14 @@ pub(super) fn connect(target: &Target) -> Result<Conn, LoadError> {
     open(target, Some(database(target)))
 }
 
-fn open(target: &Target, database: Option<&str>) -> Result<Conn, LoadError> {
+/// A connection with or without a default database.
+pub(super) fn open(target: &Target, database: Option<&str>) -> Result<Conn, LoadError> {
     let opts = OptsBuilder::new()
         .user(Some(&target.user))
         .pass(Some(&target.password).filter(|password| !password.is_empty()))
         .db_name(database)
-        .prefer_socket(false);
+        .prefer_socket(false)
+        .ssl_opts(encryption(&target.tls));
     let opts = match &target.address {
         Address::Socket(path) => opts.socket(Some(path.to_string_lossy())),
         Address::Tcp(host, port) => opts.ip_or_hostname(Some(host)).tcp_port(*port),
@@ -34,6 +40,32 @@ fn open(target: &Target, database: Option<&str>) -> Result<Conn, LoadError> {
         address: target.address.to_string(),
         source: Box::new(source),
     })
+}
+
+/// The same demands as those of a driving connection.
+fn encryption(tls: &Tls) -> Option<SslOpts> {
+    let machine = || AUTHORITIES.iter().map(PathBuf::from).find(|path| path.exists());
+    let opts = match tls.ca.clone().or_else(machine) {
+        Some(path) => SslOpts::default().with_root_cert_path(Some(path)),
+        None => SslOpts::default(),
+    };
+    match tls.mode {
+        TlsMode::Disabled => None,
+        TlsMode::Required => Some(
+            opts.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true),
+        ),
+        TlsMode::VerifyCa => Some(opts.with_danger_skip_domain_validation(true)),
+        TlsMode::VerifyIdentity => Some(opts),
+    }
+}
+
+/// Whether there is such a database that this user may see.
+pub(super) fn exists(connection: &mut Conn, database: &str) -> Result<bool, LoadError> {
+    let text = "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?";
+    let found: Option<u64> = connection
+        .exec_first(text, (database,))
+        .map_err(|error| LoadError::statement(text, error))?;
+    Ok(found.unwrap_or_default() > 0)
 }
 
 /// Creates the database; one that holds tables is refused.

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin: the first asks the study to stop at the next safe point, the second ends
+//! Ctrl-C and its kin: the first asks the command to stop at the next safe point, the second ends
 //! the process at once (servers die with it, `ceteris doctor --clean` removes the rest).
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Raised once the person wants the study to stop.
+/// Raised once the person wants to stop.
 #[derive(Clone)]
 pub struct Interrupt(Arc<AtomicBool>);
 
@@ -24,6 +24,11 @@ impl Interrupt {
             signal_hook::flag::register(signal, Arc::clone(&raised))?;
         }
         Ok(Interrupt(raised))
+    }
+
+    /// The flag itself, for what looks at it on its own.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
     }
 
     /// Whether to stop.

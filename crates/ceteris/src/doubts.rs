@@ -1,0 +1,81 @@
+//! What casts doubt on a drive: throughput that was not level, a generator that was the
+//! bottleneck, transactions that never came back. Told beside the figures by `ceteris run` and
+//! `ceteris bench` alike.
+
+use load::{DriveReport, Second};
+
+/// A generator thread busier than this for a second was the bottleneck of that second.
+const GENERATOR_BOUND_SHARE: f64 = 0.85;
+/// Change over the measured window that still counts as level.
+const STEADY_TOLERANCE: f64 = 0.10;
+
+/// See the module.
+pub struct Doubts {
+    /// Throughput was level over the measured window.
+    pub steady: bool,
+    /// A generator thread was busy, or waited for a CPU, so long that it set the pace.
+    pub generator_bound: bool,
+    /// A sentence for each doubt.
+    pub notes: Vec<String>,
+}
+
+/// Doubts of the drive that `report` and its `seconds` tell of.
+pub fn doubts(report: &DriveReport, seconds: &[Second]) -> Doubts {
+    let whole = seconds.iter().filter(|s| s.measured && s.length_s > 0.5);
+    let rates: Vec<f64> = whole.map(|s| s.transactions as f64 / s.length_s).collect();
+    let steadiness = stats::steadiness(&rates, STEADY_TOLERANCE);
+    // A thread that waits for a CPU drives as little as one that is busy.
+    let busiest = report.peak_thread_share.max(report.peak_thread_wait);
+    let generator_bound = busiest > GENERATOR_BOUND_SHARE;
+    let mut notes = Vec::new();
+    if !steadiness.steady {
+        notes.push(format!(
+            "not steady: throughput changed by {:+.1} % over the measured window",
+            100.0 * steadiness.relative_change
+        ));
+    }
+    if generator_bound {
+        notes.push(format!(
+            "generator bound: a generator thread was busy or waiting for a CPU {:.0} % of a second",
+            100.0 * busiest
+        ));
+    }
+    if report.stalled_at_end > 0 {
+        notes.push(format!(
+            "{} transactions were stalled when the measured window ended, the oldest for {:.0} ms",
+            report.stalled_at_end, report.oldest_in_flight_ms
+        ));
+    }
+    if report.never_started > 0 {
+        notes.push(format!(
+            "{} transactions were due and had not started when the measured window ended: the \
+             server did not keep up with the rate",
+            report.never_started
+        ));
+    }
+    if report.failed > 0 {
+        notes.push(format!(
+            "{} transactions failed with their connections; {} connections were made again",
+            report.failed, report.reconnects
+        ));
+    }
+    Doubts { steady: steadiness.steady, generator_bound, notes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_waits_for_a_cpu_bounds_as_one_that_is_busy() {
+        let report = |share, wait| DriveReport {
+            peak_thread_share: share,
+            peak_thread_wait: wait,
+            ..DriveReport::default()
+        };
+        assert!(!doubts(&report(0.85, 0.2), &[]).generator_bound);
+        assert!(doubts(&report(0.86, 0.0), &[]).generator_bound);
+        let told = doubts(&report(0.1, 0.9), &[]);
+        assert!(told.generator_bound && told.notes[0].contains("90 %"), "{:?}", told.notes);
+    }
+}
