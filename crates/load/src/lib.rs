@@ -21,15 +21,20 @@ mod flight;
 mod histogram;
 mod lane;
 mod live;
+mod packets;
 mod peak;
 mod reactor;
 mod recorder;
 mod report;
 mod rng;
 mod schedule;
+mod server_key;
 mod session;
+mod socket;
 mod spec;
 mod thread;
+mod tls;
+mod transport;
 mod workload;
 
 pub use drive::drive;
@@ -45,4 +50,5 @@ pub use spec::{
     Address, Arrivals, Batching, DriveSpec, Engine, OnLost, Pacing, RETRIED_ERRORS, ReactorChoice,
     Scheduling, Stage, StatementProtocol, Target, Tls, TlsMode,
 };
+pub use tls::TlsError;
 pub use workload::{Operation, Statement, TransactionError, Workload};

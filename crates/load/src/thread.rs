@@ -28,6 +28,7 @@ use crate::report::ThreadUse;
 use crate::schedule::Interval;
 use crate::session::Session;
 use crate::spec::{DriveSpec, Target};
+use crate::transport::Transport;
 use crate::workload::{Statement, TransactionError, Workload};
 
 /// `stop` is looked at this often.
@@ -116,7 +117,7 @@ impl<'a> Crew<'a> {
         let lane = Rc::new(Lane::new(statements, ordinals.len())?);
         let watch = |source| DriveError::System { what: "watch its connections", source };
         let mut reactor = R::new(ordinals.len()).map_err(watch)?;
-        let mut tasks = Vec::new();
+        let (mut tasks, mut transports) = (Vec::new(), Vec::new());
         let mut usual: Rc<[u32]> = Rc::new([]);
         let retried: Rc<[u16]> = spec.retried_errors[..].into();
         for (token, (connected, &ordinal)) in connected.into_iter().zip(&ordinals).enumerate() {
@@ -128,11 +129,24 @@ impl<'a> Crew<'a> {
             let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&retried));
             tasks.push(Some(Box::pin(task)));
             reactor.add(token, connected.socket).map_err(watch)?;
+            transports.push(connected.transport);
         }
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
-        let mut crew = Running { spec, ordinals, lane, reactor, decoders, tasks, running, clock };
+        let scratch = Vec::new();
+        let mut crew = Running {
+            spec,
+            ordinals,
+            lane,
+            reactor,
+            transports,
+            scratch,
+            decoders,
+            tasks,
+            running,
+            clock,
+        };
         crew.wait_for_start(stops)?;
         crew.drive(stops, coordinator)
     }
@@ -148,6 +162,10 @@ struct Running<'a, R, F> {
     ordinals: Vec<u32>,
     lane: Rc<Lane>,
     reactor: R,
+    /// By token.
+    transports: Vec<Transport>,
+    /// Where bytes are encrypted and decrypted.
+    scratch: Vec<u8>,
     /// By token, as `tasks`.
     decoders: Vec<Decoder>,
     /// `None` where the task has ended.
@@ -216,7 +234,9 @@ where
     fn turn(&mut self, coordinator: &mut dyn HandOver) -> Result<bool, DriveError> {
         let Some((token, event)) = self.reactor.next() else { return Ok(false) };
         let mut rest = match event {
-            Event::Received(bytes) => bytes,
+            Event::Received(bytes) => self.transports[token]
+                .open(bytes, &mut self.scratch)
+                .map_err(|source| lost(self.spec, self.ordinals[token], source))?,
             Event::Closed => {
                 let source = io::Error::new(
                     io::ErrorKind::UnexpectedEof,
@@ -262,8 +282,9 @@ where
         if ended {
             self.lane.encode(Command::Quit);
         }
-        let reactor = &mut self.reactor;
-        let sent = self.lane.flush(|bytes| reactor.send(token, bytes));
+        let (reactor, transport) = (&mut self.reactor, &mut self.transports[token]);
+        let scratch = &mut self.scratch;
+        let sent = self.lane.flush(|bytes| reactor.send(token, transport.seal(bytes, scratch)?));
         if ended {
             // Whether the farewell arrived is nobody's concern.
             self.reactor.close(token);
