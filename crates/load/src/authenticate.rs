@@ -27,7 +27,6 @@ use crate::tls::{TlsError, begin};
 fn wanted() -> CapabilityFlags {
     CapabilityFlags::CLIENT_LONG_PASSWORD
         | CapabilityFlags::CLIENT_LONG_FLAG
-        | CapabilityFlags::CLIENT_CONNECT_WITH_DB
         | CapabilityFlags::CLIENT_PROTOCOL_41
         | CapabilityFlags::CLIENT_TRANSACTIONS
         | CapabilityFlags::CLIENT_SECURE_CONNECTION
@@ -59,14 +58,20 @@ pub(crate) fn authenticate<S: Read + Write>(
     if greeting.first() == Some(&0xff) {
         return Err(refused(target, &greeting));
     }
-    let handshake: HandshakePacket<'_> = ParseBuf(&greeting)
-        .parse(())
-        .map_err(|_| protocol(target, DecodeError::Malformed("greeting")))?;
+    let bad_greeting = || protocol(target, DecodeError::Malformed("greeting"));
+    if !has_sane_nonce(&greeting) {
+        return Err(bad_greeting());
+    }
+    let handshake: HandshakePacket<'_> =
+        ParseBuf(&greeting).parse(()).map_err(|_| bad_greeting())?;
     let offered = handshake.capabilities();
     if !offered.contains(CapabilityFlags::CLIENT_PROTOCOL_41) {
         return Err(protocol(target, DecodeError::Malformed("greeting: no protocol 4.1")));
     }
-    let mut capabilities = wanted() & (offered | CapabilityFlags::CLIENT_CONNECT_WITH_DB);
+    let mut capabilities = wanted() & offered;
+    let database = Some(target.database.as_bytes()).filter(|name| !name.is_empty());
+    // Said without a name, it makes old servers take the plug-in's name for the database's.
+    capabilities.set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, database.is_some());
     if target.tls.mode != TlsMode::Disabled {
         capabilities |= CapabilityFlags::CLIENT_SSL;
         encrypt(stream, target, offered, capabilities)?;
@@ -92,7 +97,7 @@ pub(crate) fn authenticate<S: Read + Write>(
         Some(scramble),
         (8, 0, 0), // only chooses utf8mb4, which all since 5.5.3 know
         Some(target.user.as_bytes()),
-        Some(target.database.as_bytes()).filter(|name| !name.is_empty()),
+        database,
         Some(login.plugin.clone()),
         capabilities,
         None,
@@ -126,6 +131,17 @@ pub(crate) fn authenticate<S: Read + Write>(
         }
     }
     Err(protocol(target, DecodeError::Malformed("authentication: no end")))
+}
+
+/// Whether a greeting gives its nonce a length that `mysql_common` can count with: it takes the byte
+/// for a signed one and subtracts, which some lengths beyond 127 do not survive. Real ones are 21.
+fn has_sane_nonce(greeting: &[u8]) -> bool {
+    // After the version: the connection's number (4), the nonce's begin (8 and a zero),
+    // capabilities (2), collation (1), status (2), more capabilities (2).
+    const AFTER_VERSION: usize = 20;
+    let version_end = greeting.iter().skip(1).position(|&byte| byte == 0);
+    let length = version_end.and_then(|end| greeting.get(1 + end + 1 + AFTER_VERSION));
+    length.is_some_and(|&length| length < 128)
 }
 
 /// Asks for TLS, as the first thing that we say.

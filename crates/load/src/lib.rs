@@ -19,6 +19,9 @@ mod epoll;
 mod error;
 mod flight;
 mod histogram;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod hostile;
 mod lane;
 mod live;
 mod packets;
@@ -28,6 +31,8 @@ mod recorder;
 mod report;
 mod rng;
 mod schedule;
+#[cfg(any(test, fuzzing))]
+mod scripted_socket;
 mod server_key;
 mod session;
 mod socket;

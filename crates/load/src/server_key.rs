@@ -77,6 +77,7 @@ fn stripped(number: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// Made with `openssl genrsa 1024 | openssl rsa -pubout`.

@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct,
-    Error, RootCertStore, SignatureScheme,
+    Error, InvalidMessage, RootCertStore, SignatureScheme,
 };
 
 use crate::spec::{Address, Tls, TlsMode};
@@ -57,8 +57,8 @@ impl TlsError {
             TlsError::Authorities { .. } => "name a PEM file with the certificate of the authority",
             TlsError::Name(_) => "verify_ca does not look at the name",
             TlsError::TooOld(_) => {
-                "MySQL 5.5 and 5.6 and the yaSSL builds of 5.7 speak TLS 1.0 and 1.1 only, which \
-                 are not safe: use a Unix socket, or do without TLS"
+                "builds with yaSSL (MySQL 5.5 to 5.7) speak only TLS 1.0 and 1.1, builds with OpenSSL \
+                 1.0 (up to MySQL 8.0) no ECDHE: use a Unix socket, or do without TLS"
             }
             TlsError::Certificate(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -78,6 +78,7 @@ impl TlsError {
             Some(error @ Error::InvalidCertificate(_)) => TlsError::Certificate(error.clone()),
             Some(
                 error @ (Error::PeerIncompatible(_)
+                | Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion)
                 | Error::AlertReceived(
                     AlertDescription::ProtocolVersion
                     | AlertDescription::HandshakeFailure

@@ -115,3 +115,147 @@ fn broken(error: rustls::Error) -> io::Error {
 fn farewell() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the server ended the TLS connection")
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use rustls::{ServerConfig, ServerConnection};
+
+    use super::*;
+    use crate::spec::{Address, Tls, TlsMode};
+    use crate::tls::begin;
+
+    /// What one end has to send.
+    fn sent(write: &mut dyn FnMut(&mut Vec<u8>) -> bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while write(&mut bytes) {}
+        bytes
+    }
+
+    fn said(server: &mut ServerConnection) -> Vec<u8> {
+        sent(&mut |bytes| server.wants_write() && server.write_tls(bytes).unwrap() > 0)
+    }
+
+    /// What the server understands of `bytes`.
+    fn understood(server: &mut ServerConnection, mut bytes: &[u8]) -> Vec<u8> {
+        let mut plain = Vec::new();
+        while !bytes.is_empty() {
+            server.read_tls(&mut bytes).unwrap();
+            let state = server.process_new_packets().unwrap();
+            let from = plain.len();
+            plain.resize(from + state.plaintext_bytes_to_read(), 0);
+            server.reader().read_exact(&mut plain[from..]).unwrap();
+        }
+        plain
+    }
+
+    /// A server and a transport after their handshake; what the server said at its end, its tickets
+    /// among that, is still on its way.
+    fn pair() -> (ServerConnection, Transport, Vec<u8>) {
+        let dir = tempfile::tempdir().unwrap();
+        let arguments =
+            "req -x509 -new -newkey rsa:2048 -nodes -days 2 -subj /CN=t -keyout k -out c";
+        let openssl = std::process::Command::new("openssl")
+            .args(arguments.split(' '))
+            .current_dir(dir.path())
+            .output();
+        assert!(openssl.expect("openssl is installed (scripts/install test)").status.success());
+        let certificate = CertificateDer::from_pem_file(dir.path().join("c")).unwrap();
+        let key = PrivateKeyDer::from_pem_file(dir.path().join("k")).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let mut server = ServerConnection::new(Arc::new(config)).unwrap();
+        let tls = Tls { mode: TlsMode::Required, ca: None };
+        let mut client = begin(&tls, &Address::Tcp("localhost".into(), 1)).unwrap();
+        let mut rest = Vec::new();
+        while client.is_handshaking() || server.is_handshaking() {
+            let hello = sent(&mut |out| client.wants_write() && client.write_tls(out).unwrap() > 0);
+            understood(&mut server, &hello);
+            rest = said(&mut server);
+            if client.is_handshaking() {
+                let mut bytes = &rest[..];
+                while !bytes.is_empty() {
+                    client.read_tls(&mut bytes).unwrap();
+                    client.process_new_packets().unwrap();
+                }
+            }
+        }
+        (server, Transport::encrypted(client), rest)
+    }
+
+    #[test]
+    fn tickets_and_new_keys_pass_unseen() {
+        let (mut server, mut transport, tickets) = pair();
+        let mut scratch = Vec::new();
+        assert!(!tickets.is_empty());
+        assert_eq!(transport.open(&tickets, &mut scratch).unwrap(), b"");
+        for round in 0..3 {
+            let question = transport.seal(b"question", &mut scratch).unwrap();
+            assert_eq!(understood(&mut server, question), b"question", "{round}");
+            // Asks us to change ours as well.
+            server.refresh_traffic_keys().unwrap();
+            server.writer().write_all(b"answer").unwrap();
+            let answer = said(&mut server);
+            assert_eq!(transport.open(&answer, &mut scratch).unwrap(), b"answer", "{round}");
+        }
+    }
+
+    #[test]
+    fn records_that_come_in_pieces_come_out_whole() {
+        let (mut server, mut transport, tickets) = pair();
+        let (mut scratch, mut plain) = (Vec::new(), Vec::new());
+        transport.open(&tickets, &mut scratch).unwrap();
+        let long: Vec<u8> = (0..60_000u32).map(|i| i as u8).collect();
+        for piece in [1, 7, 4096, usize::MAX] {
+            server.writer().write_all(&long).unwrap();
+            plain.clear();
+            for bytes in said(&mut server).chunks(piece) {
+                plain.extend_from_slice(transport.open(bytes, &mut scratch).unwrap());
+            }
+            assert!(plain == long, "in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn a_farewell_is_the_end_but_what_came_before_it_counts() {
+        let (mut server, mut transport, tickets) = pair();
+        let mut scratch = Vec::new();
+        transport.open(&tickets, &mut scratch).unwrap();
+        server.writer().write_all(b"last words").unwrap();
+        server.send_close_notify();
+        let mut bytes = said(&mut server);
+        bytes.extend_from_slice(b"whatever comes then");
+        assert_eq!(transport.open(&bytes, &mut scratch).unwrap(), b"last words");
+        let error = transport.seal(b"question", &mut scratch).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(transport.open(b"more", &mut scratch).is_err());
+    }
+
+    #[test]
+    fn what_was_not_encrypted_by_the_server_is_an_error() {
+        let (mut server, mut transport, tickets) = pair();
+        let mut scratch = Vec::new();
+        transport.open(&tickets, &mut scratch).unwrap();
+        server.writer().write_all(b"answer").unwrap();
+        let mut bytes = said(&mut server);
+        *bytes.last_mut().unwrap() ^= 1;
+        assert!(transport.open(&bytes, &mut scratch).is_err());
+    }
+
+    #[test]
+    fn without_tls_bytes_pass_as_they_are() {
+        let (mut plain, mut scratch) = (Transport::PLAIN, Vec::new());
+        assert_eq!(plain.open(b"answer", &mut scratch).unwrap(), b"answer");
+        assert_eq!(plain.seal(b"question", &mut scratch).unwrap(), b"question");
+        assert_eq!(scratch.capacity(), 0);
+    }
+}
