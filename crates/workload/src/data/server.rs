@@ -1,10 +1,11 @@
 //! Administrative connections, and work spread over several of them.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use load::{Address, Target};
+use load::{Address, Target, Tls, TlsMode};
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
+use mysql::{Conn, OptsBuilder, SslOpts};
 
 use super::{DATABASE, LoadError};
 
@@ -25,7 +26,8 @@ fn open(target: &Target, database: Option<&str>) -> Result<Conn, LoadError> {
         .user(Some(&target.user))
         .pass(Some(&target.password).filter(|password| !password.is_empty()))
         .db_name(database)
-        .prefer_socket(false);
+        .prefer_socket(false)
+        .ssl_opts(encryption(&target.tls));
     let opts = match &target.address {
         Address::Socket(path) => opts.socket(Some(path.to_string_lossy())),
         Address::Tcp(host, port) => opts.ip_or_hostname(Some(host)).tcp_port(*port),
@@ -34,6 +36,35 @@ fn open(target: &Target, database: Option<&str>) -> Result<Conn, LoadError> {
         address: target.address.to_string(),
         source: Box::new(source),
     })
+}
+
+/// The same demands as the load's own connections make, but for two things that the `mysql` crate
+/// decides: it does not encrypt over a Unix socket, and it trusts the public authorities that it
+/// carries beside those of `ca`.
+fn encryption(tls: &Tls) -> Option<SslOpts> {
+    let verifies = match tls.mode {
+        TlsMode::Disabled => return None,
+        TlsMode::Required => false,
+        TlsMode::VerifyCa | TlsMode::VerifyIdentity => true,
+    };
+    let authorities = if verifies { tls.ca.clone().or_else(machine_authorities) } else { None };
+    let opts = SslOpts::default()
+        .with_root_cert_path(authorities)
+        .with_danger_accept_invalid_certs(!verifies)
+        .with_danger_skip_domain_validation(tls.mode != TlsMode::VerifyIdentity);
+    Some(opts)
+}
+
+/// Where Debian, Red Hat, SUSE and Alpine keep the authorities of a machine.
+fn machine_authorities() -> Option<PathBuf> {
+    let usual = [
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/ssl/ca-bundle.pem",
+        "/etc/ssl/cert.pem",
+    ];
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    named.into_iter().chain(usual.map(PathBuf::from)).find(|path| path.is_file())
 }
 
 /// Creates the database; one that holds tables is refused.
