@@ -7,6 +7,7 @@ use wire::{DecodeError, ServerError};
 
 use crate::descriptors::{RanOut, ran_out};
 use crate::spec::Address;
+use crate::tls::TlsError;
 
 /// Why a drive could not be done. No message holds a password.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +54,14 @@ pub enum DriveError {
         plugin: String,
         /// Why not.
         reason: String,
+    },
+    /// The connection cannot be encrypted as asked.
+    #[error("cannot encrypt the connection to {address}")]
+    Tls {
+        /// Where.
+        address: Address,
+        /// Why.
+        source: TlsError,
     },
     /// The server does not accept a statement of the workload.
     #[error("{address} cannot prepare {statement:?}")]
@@ -126,9 +135,13 @@ impl DriveError {
                 1049 => "the data has not been loaded on this server",
                 _ => return None,
             },
-            DriveError::Authentication { .. } => {
-                "give the user mysql_native_password or caching_sha2_password"
+            DriveError::Authentication { plugin, .. } if plugin == "mysql_clear_password" => {
+                "use TLS (verify_identity), or is this the server that you meant?"
             }
+            DriveError::Authentication { .. } => {
+                "give the user mysql_native_password, caching_sha2_password or ed25519"
+            }
+            DriveError::Tls { source, .. } => source.hint(),
             DriveError::Prepare { source, .. } => match source.code {
                 1461 => {
                     "raise max_prepared_stmt_count of the server, or drive fewer connections or \

@@ -23,8 +23,12 @@ mod error;
 mod flight;
 mod handover;
 mod histogram;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod hostile;
 mod lane;
 mod live;
+mod packets;
 mod peak;
 mod policy;
 mod reactor;
@@ -33,12 +37,18 @@ mod register;
 mod report;
 mod rng;
 mod schedule;
+#[cfg(any(test, fuzzing))]
+mod scripted_socket;
+mod server_key;
 mod session;
+mod socket;
 mod spec;
 mod starts;
 mod summary;
 mod thread;
 mod timeline;
+mod tls;
+mod transport;
 mod uring;
 mod workload;
 
@@ -55,4 +65,5 @@ pub use spec::{
     Address, Arrivals, Batching, DriveSpec, Engine, OnLost, Pacing, RETRIED_ERRORS, ReactorChoice,
     Scheduling, Stage, StatementProtocol, Target, Tls, TlsMode,
 };
+pub use tls::TlsError;
 pub use workload::{Operation, Statement, TransactionError, Workload};

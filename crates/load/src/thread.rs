@@ -36,6 +36,7 @@ use crate::session::Session;
 use crate::spec::{DriveSpec, Target};
 use crate::starts::Starts;
 use crate::timeline::Timeline;
+use crate::transport::Transport;
 use crate::workload::{Statement, TransactionError, Workload};
 
 /// `stop` is looked at this often.
@@ -119,7 +120,7 @@ impl<'a> Crew<'a> {
         let starts = Starts::new(timeline, thread, threads, ordinals.len(), start_ns);
         let lane = Rc::new(Lane::new(register, ordinals.len(), starts)?);
         let mut reactor = R::new(ordinals.len()).map_err(watch)?;
-        let mut tasks = Vec::new();
+        let (mut tasks, mut transports) = (Vec::new(), Vec::new());
         let mut usual: Rc<[u32]> = Rc::new([]);
         let texts: Rc<[Template]> = texts.iter().map(|text| Template::new(&text.text)).collect();
         let policy = Rc::new(Policy::new(spec));
@@ -133,17 +134,21 @@ impl<'a> Crew<'a> {
             let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&policy));
             tasks.push(Some(Box::pin(task)));
             reactor.add(token, connected.socket).map_err(watch)?;
+            transports.push(connected.transport);
         }
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
         let batch = Batch::new(spec.engine.batching, R::TOGETHER)?;
+        let scratch = Vec::new();
         let mut crew = Running {
             spec,
             register,
             ordinals,
             lane,
             reactor,
+            transports,
+            scratch,
             decoders,
             tasks,
             running,
@@ -169,6 +174,10 @@ struct Running<'a, R, F> {
     ordinals: Vec<u32>,
     lane: Rc<Lane>,
     reactor: R,
+    /// By token.
+    transports: Vec<Transport>,
+    /// Where bytes are encrypted and decrypted.
+    scratch: Vec<u8>,
     /// By token, as `tasks`.
     decoders: Vec<Decoder>,
     /// `None` where the task has ended.
@@ -253,7 +262,9 @@ where
     fn turn(&mut self, coordinator: &mut dyn HandOver) -> Result<bool, DriveError> {
         let Some((token, event)) = self.reactor.next() else { return Ok(false) };
         let mut rest = match event {
-            Event::Received(bytes) => bytes,
+            Event::Received(bytes) => self.transports[token]
+                .open(bytes, &mut self.scratch)
+                .map_err(|source| lost(self.spec, self.ordinals[token], source))?,
             Event::Closed => {
                 let source = io::Error::new(
                     io::ErrorKind::UnexpectedEof,
@@ -334,6 +345,7 @@ where
                 continue;
             }
             self.reactor.add(token, connected.socket).map_err(watch)?;
+            self.transports[token] = connected.transport;
             self.lane.set_now(monotonic_ns());
             self.lane.return_to_work(token);
             self.lane.wake(Wake::Connected(connected.statements));
@@ -393,8 +405,9 @@ where
         if ended {
             self.lane.encode_with(|out| Command::Quit.encode(out));
         }
-        let reactor = &mut self.reactor;
-        let sent = self.lane.flush(|bytes| reactor.send(token, bytes));
+        let (reactor, transport) = (&mut self.reactor, &mut self.transports[token]);
+        let scratch = &mut self.scratch;
+        let sent = self.lane.flush(|bytes| reactor.send(token, transport.seal(bytes, scratch)?));
         if ended {
             // Whether the farewell arrived is nobody's concern.
             self.reactor.close(token);

@@ -172,7 +172,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::setup::{Distribution, Oltp};
+    use crate::setup::{Distribution, Oltp, OltpReadOnly};
 
     fn read(name: &str, options: &[(&str, &str)]) -> Result<Workload, StudyError> {
         let options: Vec<_> =
@@ -184,11 +184,11 @@ mod tests {
     fn options_replace_defaults_and_the_last_one_holds() {
         let given =
             [("tables", "3"), ("range-size", "7"), ("distribution", "pareto"), ("tables", "4")];
-        let oltp = Oltp {
+        let oltp = OltpReadOnly {
             tables: 4,
             range_size: 7,
             distribution: Distribution::Pareto,
-            ..Oltp::default()
+            ..OltpReadOnly::default()
         };
         assert_eq!(read("oltp_read_only", &given), Ok(Workload::OltpReadOnly(oltp.clone())));
         assert_eq!(read("oltp-read-only", &given), Ok(Workload::OltpReadOnly(oltp)));

@@ -189,7 +189,7 @@ fn spread(out: &mut String, name: &str, of: &LatencyMs) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use load::{Address, DriveReport, DriveSpec, KindReport, StatementReport, Target};
-    use study::{Oltp, Workload};
+    use study::{OltpReadWrite, Workload};
     use workload::Survey;
 
     use super::*;
@@ -204,7 +204,7 @@ mod tests {
             tls: load::Tls::default(),
         };
         let about = Circumstances {
-            workload: &Workload::OltpReadWrite(study::OltpReadWrite::default()),
+            workload: &Workload::OltpReadWrite(OltpReadWrite::default()),
             spec: &DriveSpec::default(),
             target: &target,
             survey: &Survey { server_version: "8.0".to_owned(), tables: Vec::new() },

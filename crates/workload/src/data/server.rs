@@ -9,9 +9,6 @@ use mysql::{Conn, OptsBuilder, SslOpts};
 
 use super::{DATABASE, LoadError};
 
-/// Where distributions keep the certificate authorities that a machine trusts.
-const AUTHORITIES: [&str; 2] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 /// Bytes of a statement that an error shows.
 const SHOWN_BYTES: usize = 120;
 
@@ -42,21 +39,33 @@ pub(super) fn open(target: &Target, database: Option<&str>) -> Result<Conn, Load
     })
 }
 
-/// The same demands as those of a driving connection.
+/// The same demands as the load's own connections make, but for two things that the `mysql` crate
+/// decides: it does not encrypt over a Unix socket, and it trusts the public authorities that it
+/// carries beside those of `ca`.
 fn encryption(tls: &Tls) -> Option<SslOpts> {
-    let machine = || AUTHORITIES.iter().map(PathBuf::from).find(|path| path.exists());
-    let opts = match tls.ca.clone().or_else(machine) {
-        Some(path) => SslOpts::default().with_root_cert_path(Some(path)),
-        None => SslOpts::default(),
+    let verifies = match tls.mode {
+        TlsMode::Disabled => return None,
+        TlsMode::Required => false,
+        TlsMode::VerifyCa | TlsMode::VerifyIdentity => true,
     };
-    match tls.mode {
-        TlsMode::Disabled => None,
-        TlsMode::Required => Some(
-            opts.with_danger_accept_invalid_certs(true).with_danger_skip_domain_validation(true),
-        ),
-        TlsMode::VerifyCa => Some(opts.with_danger_skip_domain_validation(true)),
-        TlsMode::VerifyIdentity => Some(opts),
-    }
+    let authorities = if verifies { tls.ca.clone().or_else(machine_authorities) } else { None };
+    let opts = SslOpts::default()
+        .with_root_cert_path(authorities)
+        .with_danger_accept_invalid_certs(!verifies)
+        .with_danger_skip_domain_validation(tls.mode != TlsMode::VerifyIdentity);
+    Some(opts)
+}
+
+/// Where Debian, Red Hat, SUSE and Alpine keep the authorities of a machine.
+fn machine_authorities() -> Option<PathBuf> {
+    let usual = [
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/ssl/ca-bundle.pem",
+        "/etc/ssl/cert.pem",
+    ];
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    named.into_iter().chain(usual.map(PathBuf::from)).find(|path| path.is_file())
 }
 
 /// Whether there is such a database that this user may see.
