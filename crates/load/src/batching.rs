@@ -121,6 +121,10 @@ impl Batch {
     }
 }
 
+fn total_ns(times: &Histogram<u64>) -> f64 {
+    times.mean() * times.len() as f64
+}
+
 /// What is waited for.
 #[derive(Debug)]
 struct Company {
@@ -142,7 +146,12 @@ impl Company {
     fn learn(&mut self, recorded: &Recorded, seconds: f64) {
         let Some(share) = self.share else { return };
         let transactions = summary::transactions(recorded) as f64;
-        let Ok(response) = summary::all_kinds(recorded, |kind| &kind.response) else { return };
+        let response = summary::all_kinds(recorded, |kind| &kind.response);
+        let prompt = summary::all_kinds(recorded, |kind| &kind.prompt);
+        let (Ok(mut response), Ok(prompt)) = (response, prompt) else { return };
+        if response.add(prompt).is_err() {
+            return;
+        }
         if transactions == 0.0 || seconds <= 0.0 {
             // Whatever was true is so no longer.
             (self.company, self.patience) = (1, Duration::ZERO);
@@ -154,8 +163,12 @@ impl Company {
         let median_ns = response.value_at_quantile(0.5) as f64;
         self.patience = Duration::from_nanos((share * median_ns / statements) as u64);
         // Little's law: how many are in flight is how many end in a second times how long each is.
-        let busy_ns: f64 =
-            recorded.kinds.iter().map(|kind| kind.service.mean() * kind.transactions as f64).sum();
+        let busy_ns: f64 = recorded
+            .kinds
+            .iter()
+            .flat_map(|kind| [&kind.prompt, &kind.service])
+            .map(total_ns)
+            .sum();
         let in_flight = busy_ns / 1e9 / seconds;
         self.company = ((in_flight * COMPANY_SHARE) as u32).clamp(1, COMPANY_MAX);
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::coordinator::{Coordinator, Message, Post, Team};
 use crate::cpu::{allowed_cpus, choose_pins, choose_threads, pin_to, schedule};
+use crate::crew::{Brief, Crew, Stops};
 use crate::descriptors;
 use crate::dialler::Dialler;
 use crate::epoll::Epoll;
@@ -18,7 +19,6 @@ use crate::register::Register;
 use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::{Interval, intervals};
 use crate::spec::{DriveSpec, OnLost, ReactorChoice, StatementProtocol};
-use crate::thread::{Brief, Crew, Stops};
 use crate::timeline::Timeline;
 use crate::uring::Uring;
 use crate::workload::Workload;

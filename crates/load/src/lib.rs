@@ -15,6 +15,7 @@ mod clock;
 mod connect;
 mod coordinator;
 mod cpu;
+mod crew;
 mod descriptors;
 mod dialler;
 mod drive;

@@ -45,6 +45,9 @@ pub(crate) struct Kind {
     pub transactions: u64,
     /// Attempts that were repeated.
     pub retries: u64,
+    /// Of those that started when intended, in both senses at once, nanoseconds: in a closed loop
+    /// all of them, which then cost one record and not two. [`Recorded::add`] shares them out.
+    pub prompt: Histogram<u64>,
     /// From the intended start, nanoseconds.
     pub response: Histogram<u64>,
     /// From the actual start, nanoseconds.
@@ -109,6 +112,7 @@ impl Recorded {
         let kind = Kind {
             transactions: 0,
             retries: 0,
+            prompt: latency_histogram()?,
             response: latency_histogram()?,
             service: latency_histogram()?,
         };
@@ -130,6 +134,7 @@ impl Recorded {
         *counts = Counts::default();
         for kind in kinds {
             (kind.transactions, kind.retries) = (0, 0);
+            kind.prompt.reset();
             kind.response.reset();
             kind.service.reset();
         }
@@ -152,8 +157,12 @@ impl Recorded {
         for (sum, part) in self.kinds.iter_mut().zip(&part.kinds) {
             sum.transactions += part.transactions;
             sum.retries += part.retries;
-            sum.response.add(&part.response).map_err(unlike)?;
-            sum.service.add(&part.service).map_err(unlike)?;
+            for times in [&part.prompt, &part.response] {
+                sum.response.add(times).map_err(unlike)?;
+            }
+            for times in [&part.prompt, &part.service] {
+                sum.service.add(times).map_err(unlike)?;
+            }
         }
         for (sum, part) in self.statements.iter_mut().zip(&part.statements) {
             for (code, count) in part.errors.iter() {
@@ -208,8 +217,13 @@ impl Recorder {
         self.committed += 1;
         if let Some(kind) = self.current.kinds.get_mut(kind) {
             kind.transactions += 1;
-            kind.response.saturating_record(ended_ns.saturating_sub(intended_ns).max(1));
-            kind.service.saturating_record(ended_ns.saturating_sub(started_ns).max(1));
+            let service_ns = ended_ns.saturating_sub(started_ns).max(1);
+            if intended_ns == started_ns {
+                kind.prompt.saturating_record(service_ns);
+            } else {
+                kind.response.saturating_record(ended_ns.saturating_sub(intended_ns).max(1));
+                kind.service.saturating_record(service_ns);
+            }
         }
     }
 

@@ -8,198 +8,69 @@
 //! instant had become when it was last used is recorded (`batching`).
 
 use std::io;
-use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use wire::{Command, DecodeError, Decoder, NoRows, Step, Template};
+use wire::{Command, DecodeError, Decoder, NoRows, Step};
 
 use crate::batching::Batch;
 use crate::clock::Clock;
-use crate::connect::{Connected, connect};
 use crate::cpu::monotonic_ns;
+use crate::crew::Stops;
 use crate::dialler::Dialler;
 use crate::error::DriveError;
 use crate::flight::Flight;
 use crate::handover::{HandOver, cut_until};
 use crate::lane::{Lane, Wake};
-use crate::live::{Identity, live};
-use crate::policy::Policy;
 use crate::reactor::{Event, Reactor};
 use crate::register::Register;
-use crate::schedule::Interval;
-use crate::session::Session;
 use crate::spec::{DriveSpec, Target};
-use crate::starts::Starts;
-use crate::timeline::Timeline;
 use crate::transport::Transport;
-use crate::workload::{Statement, TransactionError, Workload};
+use crate::workload::TransactionError;
 
 /// `stop` is looked at this often.
 const ATTENTION: Duration = Duration::from_millis(50);
 /// Transactions that are still running this long after the end are abandoned.
 const DRAIN_NS: u64 = 5_000_000_000;
 
-/// Flags that end a drive early; raised, never lowered.
-#[derive(Clone, Copy)]
-pub(crate) struct Stops<'a> {
-    /// The caller's.
-    pub asked: &'a AtomicBool,
-    /// Another thread failed.
-    pub failed: &'a AtomicBool,
-}
-
-impl Stops<'_> {
-    fn check(self) -> Result<(), DriveError> {
-        if self.asked.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed) {
-            return Err(DriveError::Stopped);
-        }
-        Ok(())
-    }
-}
-
-/// What every thread of a drive is told.
-#[derive(Clone, Copy)]
-pub(crate) struct Brief<'a> {
-    /// What is asked.
-    pub spec: &'a DriveSpec,
-    /// What is counted apart.
-    pub register: &'a Register,
-    /// Rate and connections.
-    pub timeline: &'a Arc<Timeline>,
-    /// Statements that each connection prepares, or none.
-    pub prepared: &'a [Statement],
-    /// Statements that travel as text, or none.
-    pub texts: &'a [Statement],
-    /// Why it may end early.
-    pub stops: Stops<'a>,
-    /// Generator threads.
-    pub threads: u32,
-}
-
-/// The connections of one thread before the start.
-pub(crate) struct Crew<'a> {
-    brief: Brief<'a>,
-    thread: u32,
-    /// Ordinals in the whole drive, which choose target and random stream.
-    ordinals: Vec<u32>,
-    connected: Vec<Connected>,
-}
-
-impl<'a> Crew<'a> {
-    /// Connects every `threads`-th connection, beginning with that of the thread's own number, one
-    /// after the other.
-    pub(crate) fn connect(brief: Brief<'a>, thread: u32) -> Result<Crew<'a>, DriveError> {
-        let Brief { spec, prepared, stops, threads, .. } = brief;
-        let ordinals: Vec<u32> =
-            (thread..spec.connections_max()).step_by(threads as usize).collect();
-        let mut connected = Vec::with_capacity(ordinals.len());
-        for &ordinal in &ordinals {
-            stops.check()?;
-            connected.push(connect(target(spec, ordinal), prepared)?);
-        }
-        Ok(Crew { brief, thread, ordinals, connected })
-    }
-
-    /// Drives `workload` from `start_ns` on; `coordinator` gets each interval as it ends, and
-    /// `dialler`, if there is one, makes lost connections again.
-    pub(crate) fn run<W: Workload, R: Reactor>(
-        self,
-        workload: &W,
-        start_ns: u64,
-        schedule: &[Interval],
-        dialler: Option<&Dialler>,
-        coordinator: &mut dyn HandOver,
-    ) -> Result<(), DriveError> {
-        let Crew { brief, thread, ordinals, connected } = self;
-        let Brief { spec, register, timeline, texts, stops, threads, .. } = brief;
-        let starts = Starts::new(timeline, thread, threads, ordinals.len(), start_ns);
-        let lane = Rc::new(Lane::new(register, ordinals.len(), starts)?);
-        let mut reactor = R::new(ordinals.len()).map_err(watch)?;
-        let (mut tasks, mut transports) = (Vec::new(), Vec::new());
-        let mut usual: Rc<[u32]> = Rc::new([]);
-        let texts: Rc<[Template]> = texts.iter().map(|text| Template::new(&text.text)).collect();
-        let policy = Rc::new(Policy::new(spec));
-        for (token, (connected, &ordinal)) in connected.into_iter().zip(&ordinals).enumerate() {
-            if usual[..] != connected.statements {
-                usual = connected.statements.into();
-            }
-            let session = Session::new(Rc::clone(&lane), Rc::clone(&usual), Rc::clone(&texts));
-            let (seed, stream) = (spec.seed, u64::from(ordinal));
-            let identity = Identity { token, seed, stream, kinds: register.kinds.len() };
-            let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&policy));
-            tasks.push(Some(Box::pin(task)));
-            reactor.add(token, connected.socket).map_err(watch)?;
-            transports.push(connected.transport);
-        }
-        let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
-        let running = tasks.len();
-        let clock = Clock::new(start_ns, schedule);
-        let batch = Batch::new(spec.engine.batching, R::TOGETHER)?;
-        let scratch = Vec::new();
-        let mut crew = Running {
-            spec,
-            register,
-            ordinals,
-            lane,
-            reactor,
-            transports,
-            scratch,
-            decoders,
-            tasks,
-            running,
-            clock,
-            dialler,
-            missing: 0,
-            dismissed: false,
-            batch,
-        };
-        crew.wait_for_start(stops)?;
-        crew.drive(stops, coordinator)
-    }
-}
-
-fn target(spec: &DriveSpec, ordinal: u32) -> &Target {
+pub(crate) fn target(spec: &DriveSpec, ordinal: u32) -> &Target {
     &spec.targets[ordinal as usize % spec.targets.len()]
 }
 
+/// The life of one connection.
+pub(crate) type Task<'a> = Pin<Box<dyn Future<Output = Result<(), TransactionError>> + 'a>>;
+
 /// A thread at work.
-struct Running<'a, R, F> {
-    spec: &'a DriveSpec,
-    register: &'a Register,
-    ordinals: Vec<u32>,
-    lane: Rc<Lane>,
-    reactor: R,
+pub(crate) struct Thread<'a, R> {
+    pub spec: &'a DriveSpec,
+    pub register: &'a Register,
+    pub ordinals: Vec<u32>,
+    pub lane: Rc<Lane>,
+    pub reactor: R,
     /// By token.
-    transports: Vec<Transport>,
+    pub transports: Vec<Transport>,
     /// Where bytes are encrypted and decrypted.
-    scratch: Vec<u8>,
+    pub scratch: Vec<u8>,
     /// By token, as `tasks`.
-    decoders: Vec<Decoder>,
+    pub decoders: Vec<Decoder>,
     /// `None` where the task has ended.
-    tasks: Vec<Option<Pin<Box<F>>>>,
+    pub tasks: Vec<Option<Task<'a>>>,
     /// Tasks that have not ended.
-    running: usize,
-    clock: Clock<'a>,
+    pub running: usize,
+    pub clock: Clock<'a>,
     /// Makes lost connections again; without it a loss ends the drive.
-    dialler: Option<&'a Dialler>,
+    pub dialler: Option<&'a Dialler>,
     /// Connections that it has been asked for.
-    missing: usize,
+    pub missing: usize,
     /// The tasks that waited for a start know that none comes any more.
-    dismissed: bool,
-    batch: Batch,
+    pub dismissed: bool,
+    pub batch: Batch,
 }
 
-impl<R, F> Running<'_, R, F>
-where
-    R: Reactor,
-    F: Future<Output = Result<(), TransactionError>>,
-{
-    fn wait_for_start(&mut self, stops: Stops<'_>) -> Result<(), DriveError> {
+impl<R: Reactor> Thread<'_, R> {
+    pub(crate) fn wait_for_start(&mut self, stops: Stops<'_>) -> Result<(), DriveError> {
         loop {
             stops.check()?;
             let left = self.clock.start_ns().saturating_sub(monotonic_ns());
@@ -212,12 +83,11 @@ where
         Ok(())
     }
 
-    fn drive(
+    pub(crate) fn drive(
         &mut self,
         stops: Stops<'_>,
         coordinator: &mut dyn HandOver,
     ) -> Result<(), DriveError> {
-        be_punctual();
         for token in 0..self.tasks.len() {
             self.lane.set_now(monotonic_ns());
             self.poll_task(token)?;
@@ -277,7 +147,7 @@ where
         if self.batch.wants_clock() {
             let now_ns = monotonic_ns();
             self.batch.stamp(now_ns);
-            let Running { clock, lane, register, batch, .. } = self;
+            let Thread { clock, lane, register, batch, .. } = self;
             cut_until(clock, lane, register, batch, now_ns, coordinator)?;
             lane.set_now(now_ns);
         }
@@ -417,27 +287,18 @@ where
     }
 
     fn cut_until(&mut self, now_ns: u64, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
-        let Running { clock, lane, register, batch, .. } = self;
+        let Thread { clock, lane, register, batch, .. } = self;
         cut_until(clock, lane, register, batch, now_ns, coordinator)
     }
 }
 
-/// Asks the kernel for timers that ring when they should, rather than up to 50 us later with
-/// others; where it does not listen, the schedule error tells.
-fn be_punctual() {
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
-}
-
 /// Polls a task, tells its decoder what it waits for, and drops it when it has ended (then true).
 #[inline]
-fn poll<F>(
-    task: &mut Option<Pin<Box<F>>>,
+fn poll(
+    task: &mut Option<Task<'_>>,
     lane: &Lane,
     decoder: &mut Decoder,
-) -> Result<bool, TransactionError>
-where
-    F: Future<Output = Result<(), TransactionError>>,
-{
+) -> Result<bool, TransactionError> {
     let Some(future) = task else { return Ok(false) };
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Pending => {
@@ -453,7 +314,7 @@ where
     }
 }
 
-fn watch(source: io::Error) -> DriveError {
+pub(crate) fn watch(source: io::Error) -> DriveError {
     DriveError::System { what: "watch its connections", source }
 }
 
