@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use study::Workload;
 
 use schema::Schema;
+use verify::Held;
 
 pub use error::LoadError;
 pub use ownership::{
@@ -91,15 +92,22 @@ fn fill_database(
     drop(connection);
     let chunks = chunks(&schema);
     let sent = fill::fill(&generator, target, &chunks, &schema, threads, on_progress)?;
-    server::in_parallel(target, &tables, threads, |connection, table| {
-        for statement in schema.complete(*table) {
-            server::run(connection, &statement)?;
+    // Looking at the rows needs no index, so both go on at once, the longer work first.
+    let held = Held::unknown(schema.tables);
+    let steps: Vec<Step<'_>> =
+        tables.into_iter().map(Step::Complete).chain(chunks.iter().map(Step::Look)).collect();
+    server::in_parallel(target, &steps, threads, |connection, step| match step {
+        Step::Complete(table) => {
+            for statement in schema.complete(*table) {
+                server::run(connection, &statement)?;
+            }
+            // Fixes the statistics that plans are made from; otherwise the server gathers them
+            // some time later, in each clone of the data anew.
+            server::run(connection, &format!("ANALYZE TABLE {}", schema.name(*table)))
         }
-        // Fixes the statistics that plans are made from; otherwise the server gathers them some
-        // time later, in each clone of the data anew.
-        server::run(connection, &format!("ANALYZE TABLE {}", schema.name(*table)))
+        Step::Look(chunk) => held.look(connection, &schema, &chunks, chunk),
     })?;
-    verify::verify(target, &schema, &chunks, &sent, threads)
+    held.compare(&schema, &sent)
 }
 
 /// Names of the tables that a workload uses.
@@ -122,6 +130,14 @@ fn marked(statement: String, mark: Option<&str>) -> String {
         }
         _ => statement,
     }
+}
+
+/// What is left to do when the rows are there.
+enum Step<'a> {
+    /// Build a table's indexes and fix its statistics.
+    Complete(u32),
+    /// Look whether the rows are those that were sent.
+    Look(&'a Chunk),
 }
 
 /// A piece of work: some rows of one table.

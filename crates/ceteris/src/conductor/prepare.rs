@@ -91,6 +91,7 @@ fn load(
         ("innodb_flush_method", "O_DIRECT"),
         ("loose_innodb_flush_neighbors", "0"),
         ("max_allowed_packet", "16M"),
+        ("local_infile", "ON"),
     ];
     for (name, value) in quick {
         let value = study::ConfigValue::Text(value.to_owned());

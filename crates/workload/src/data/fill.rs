@@ -1,14 +1,17 @@
-//! Filling the tables: multi-row INSERTs over several connections, also within one table.
+//! Filling the tables over several connections, also within one table: by LOAD DATA LOCAL where the
+//! server allows it, which spares it from parsing, else by long INSERTs.
 
+use std::io::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use load::Target;
-use mysql::Conn;
 use mysql::prelude::Queryable;
+use mysql::{Conn, LocalInfileHandler};
 
-use super::row::Generator;
+use super::row::{Form, Generator};
 use super::schema::Schema;
 use super::{Chunk, LoadError, LoadProgress, server};
 
@@ -16,6 +19,8 @@ use super::{Chunk, LoadError, LoadProgress, server};
 const INSERT_BYTES: usize = 512 * 1024;
 /// What a statement may exceed that by: its last row.
 const ROW_BYTES_MAX: usize = 1024;
+/// Rows of a file are gathered to pieces of this size.
+const FILE_PIECE_BYTES: usize = 64 * 1024;
 /// How often progress is told.
 const TELL: Duration = Duration::from_millis(100);
 
@@ -86,6 +91,69 @@ fn fill_chunk(
     say: &Sender<u64>,
 ) -> Result<(), LoadError> {
     prepare_session(connection)?;
+    let checksum = if takes_files(connection)? {
+        send_as_file(connection, generator, table, chunk, say)?
+    } else {
+        insert(connection, generator, table, chunk, say)?
+    };
+    let sent = &sent[chunk.table as usize - 1];
+    sent.rows.fetch_add(chunk.ids.end - chunk.ids.start, Ordering::Relaxed);
+    sent.checksum.fetch_add(checksum, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Whether the server takes files from its clients. MySQL from 8.0 on does not unless it is told
+/// to; `ceteris run` tells the server that it loads with.
+fn takes_files(connection: &mut Conn) -> Result<bool, LoadError> {
+    let statement = "SELECT @@local_infile";
+    let allowed: Option<u8> = connection
+        .query_first(statement)
+        .map_err(|error| LoadError::statement(statement, error))?;
+    Ok(allowed == Some(1))
+}
+
+/// Sends the rows as the file that the server asks for in its answer to LOAD DATA LOCAL; returns
+/// the sum of their checksums.
+fn send_as_file(
+    connection: &mut Conn,
+    generator: &Generator,
+    table: &str,
+    chunk: &Chunk,
+    say: &Sender<u64>,
+) -> Result<u64, LoadError> {
+    let summed = Arc::new(AtomicU64::new(0));
+    let (sum, generator, chunk_of_file) = (Arc::clone(&summed), generator.clone(), chunk.clone());
+    // Whatever the server asks for by whichever name, it gets these rows.
+    connection.set_local_infile_handler(Some(LocalInfileHandler::new(move |_, file| {
+        let (mut out, mut line, mut checksum) = (Vec::new(), Vec::new(), 0);
+        for id in chunk_of_file.ids.clone() {
+            let table = chunk_of_file.table;
+            checksum += u64::from(generator.write(table, id, Form::Tabs, &mut out, &mut line));
+            if out.len() >= FILE_PIECE_BYTES {
+                file.write_all(&out)?;
+                out.clear();
+            }
+        }
+        sum.store(checksum, Ordering::Relaxed);
+        file.write_all(&out)
+    })));
+    let statement = format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {table} (id, k, c, pad)");
+    let done = connection.query_drop(&statement);
+    connection.set_local_infile_handler(None);
+    done.map_err(|error| LoadError::statement(&statement, error))?;
+    // If nobody hears us the load is over, which the next chunk will notice.
+    let _ = say.send(chunk.ids.end - chunk.ids.start);
+    Ok(summed.load(Ordering::Relaxed))
+}
+
+/// Sends the rows in long INSERTs; returns the sum of their checksums.
+fn insert(
+    connection: &mut Conn,
+    generator: &Generator,
+    table: &str,
+    chunk: &Chunk,
+    say: &Sender<u64>,
+) -> Result<u64, LoadError> {
     let insert_bytes = statement_bytes(connection)?;
     let (mut out, mut line) = (Vec::with_capacity(insert_bytes + ROW_BYTES_MAX), Vec::new());
     let (mut ids, mut checksum) = (chunk.ids.clone(), 0);
@@ -99,21 +167,16 @@ fn fill_chunk(
             if id > from {
                 out.push(b',');
             }
-            checksum += u64::from(generator.write(chunk.table, id, &mut out, &mut line));
+            let row = generator.write(chunk.table, id, Form::Sql, &mut out, &mut line);
+            checksum += u64::from(row);
         }
-        connection.query_drop(String::from_utf8_lossy(&out)).map_err(|source| {
-            LoadError::Statement {
-                statement: format!("INSERT INTO {table} ..."),
-                source: Box::new(source),
-            }
-        })?;
-        // If nobody hears us the load is over, which the next chunk will notice.
+        connection
+            .query_drop(String::from_utf8_lossy(&out))
+            .map_err(|error| LoadError::statement(&format!("INSERT INTO {table} ..."), error))?;
+        // As above.
         let _ = say.send(ids.start - from);
     }
-    let sent = &sent[chunk.table as usize - 1];
-    sent.rows.fetch_add(chunk.ids.end - chunk.ids.start, Ordering::Relaxed);
-    sent.checksum.fetch_add(checksum, Ordering::Relaxed);
-    Ok(())
+    Ok(checksum)
 }
 
 /// Leaves out checks that the generator's rows cannot fail.

@@ -14,6 +14,15 @@ pub(super) struct Generator {
     rows: Rows,
 }
 
+/// How a row is written. No value holds a quote, a tab or a backslash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As an INSERT has it.
+    Sql,
+    /// As LOAD DATA reads it: fields end in tabs, rows in line feeds.
+    Tabs,
+}
+
 /// What is in a row beside its id.
 #[derive(Clone, Debug)]
 pub(super) enum Rows {
@@ -51,17 +60,27 @@ impl Generator {
         Generator { seed, rows }
     }
 
-    /// Appends row `id` of table `table`, both from 1, as an INSERT has it, and returns its
+    /// Appends row `id` of table `table`, both from 1, in the `form` asked for, and returns its
     /// checksum: what the server computes as `CRC32(CONCAT_WS('#', id, k, c, pad))`. `line` is
     /// scratch space.
-    pub(super) fn write(&self, table: u32, id: u64, out: &mut Vec<u8>, line: &mut Vec<u8>) -> u32 {
+    pub(super) fn write(
+        &self,
+        table: u32,
+        id: u64,
+        form: Form,
+        out: &mut Vec<u8>,
+        line: &mut Vec<u8>,
+    ) -> u32 {
         match &self.rows {
-            Rows::Random(ks) => self.row(ks, table, id).write(out, line),
+            Rows::Random(ks) => self.row(ks, table, id).write(form, out, line),
             Rows::Legacy => {
                 line.clear();
                 // Writing to a vector cannot fail.
                 let _ = write!(line, "{id}#0##{LEGACY_PAD}");
-                let _ = write!(out, "({id},0,' ','{LEGACY_PAD}')");
+                let _ = match form {
+                    Form::Sql => write!(out, "({id},0,' ','{LEGACY_PAD}')"),
+                    Form::Tabs => writeln!(out, "{id}\t0\t \t{LEGACY_PAD}"),
+                };
                 crc32fast::hash(line)
             }
         }
@@ -76,18 +95,21 @@ impl Generator {
 }
 
 impl Row {
-    fn write(&self, out: &mut Vec<u8>, line: &mut Vec<u8>) -> u32 {
+    fn write(&self, form: Form, out: &mut Vec<u8>, line: &mut Vec<u8>) -> u32 {
         line.clear();
         // Writing to a vector cannot fail.
         let _ = write!(line, "{}#{}#", self.id, self.k);
         line.extend_from_slice(&self.c);
         line.push(b'#');
         line.extend_from_slice(&self.pad);
-        let _ = write!(out, "({},{},'", self.id, self.k);
-        out.extend_from_slice(&self.c);
-        out.extend_from_slice(b"','");
-        out.extend_from_slice(&self.pad);
-        out.extend_from_slice(b"')");
+        let (start, between, end): (_, &[u8], &[u8]) = match form {
+            Form::Sql => (write!(out, "({},{},'", self.id, self.k), b"','", b"')"),
+            Form::Tabs => (write!(out, "{}\t{}\t", self.id, self.k), b"\t", b"\n"),
+        };
+        let _ = start;
+        for bytes in [&self.c[..], between, &self.pad, end] {
+            out.extend_from_slice(bytes);
+        }
         crc32fast::hash(line)
     }
 }
@@ -114,10 +136,13 @@ mod tests {
     fn a_row_is_written_as_sql_and_summed_up_as_the_server_would() {
         let row = Row { id: 12, k: 5, c: [b'1'; C_BYTES], pad: [b'2'; PAD_BYTES] };
         let (mut out, mut line) = (Vec::new(), b"left from before".to_vec());
-        let checksum = row.write(&mut out, &mut line);
+        let checksum = row.write(Form::Sql, &mut out, &mut line);
         let (c, pad) = ("1".repeat(C_BYTES), "2".repeat(PAD_BYTES));
         assert_eq!(String::from_utf8_lossy(&out), format!("(12,5,'{c}','{pad}')"));
         assert_eq!(checksum, crc32fast::hash(format!("12#5#{c}#{pad}").as_bytes()));
+        out.clear();
+        assert_eq!(row.write(Form::Tabs, &mut out, &mut line), checksum);
+        assert_eq!(String::from_utf8_lossy(&out), format!("12\t5\t{c}\t{pad}\n"));
         // SELECT CRC32('MySQL') is 3259397556 by the server's manual.
         assert_eq!(crc32fast::hash(b"MySQL"), 3_259_397_556);
     }
@@ -127,8 +152,9 @@ mod tests {
     fn rows_of_this_version_never_change() {
         let generator = Generator::new(1, Rows::random(1000, Law::Uniform));
         let (mut out, mut line) = (Vec::new(), Vec::new());
-        let sum: u64 =
-            (1..=1000).map(|id| u64::from(generator.write(1, id, &mut out, &mut line))).sum();
+        let sum: u64 = (1..=1000)
+            .map(|id| u64::from(generator.write(1, id, Form::Sql, &mut out, &mut line)))
+            .sum();
         assert_eq!(sum, ROWS_1_CHECKSUM, "raise the version in Rows if this is meant");
     }
 
@@ -138,7 +164,7 @@ mod tests {
     fn rows_of_0_4_12_are_all_alike() {
         let generator = Generator::new(1, Rows::Legacy);
         let (mut out, mut line) = (Vec::new(), Vec::new());
-        let checksum = generator.write(1, 7, &mut out, &mut line);
+        let checksum = generator.write(1, 7, Form::Sql, &mut out, &mut line);
         let text = format!("(7,0,' ','{LEGACY_PAD}')");
         assert_eq!(String::from_utf8_lossy(&out), text);
         assert_eq!(LEGACY_PAD.len(), 50);
