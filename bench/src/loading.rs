@@ -1,4 +1,6 @@
-//! The first load of a dataset beside sysbench's `prepare`, one table and several.
+//! The first load of a dataset beside sysbench's `prepare`, one table and several: on one server as
+//! it is, and as a dataset is first loaded, on a server that ceteris starts for that. Both servers
+//! are there all the time, and one of them idle.
 
 use std::time::Instant;
 
@@ -16,8 +18,9 @@ const ROWS: u64 = 500_000;
 
 /// One table, and four.
 pub fn rows(args: &Args, page: &mut Page) -> Result<(), Failed> {
-    // As `ceteris run` starts the server that it loads with; sysbench makes no use of it.
-    let server = Server::start(&args.server, "local_infile = true")?;
+    let server = Server::start(&args.server, "")?;
+    let settings = place::LOADING.map(|(name, value)| format!("{name} = {value:?}\n"));
+    let loading = Server::start_with(&args.server, &settings.concat())?;
     for tables in [1, 4] {
         let rows = ROWS / u64::from(tables);
         let target = server.target(false)?;
@@ -36,8 +39,8 @@ pub fn rows(args: &Args, page: &mut Page) -> Result<(), Failed> {
             .prepare()?;
             Ok(loaded(seconds))
         };
-        let ours = || {
-            empty(&server)?;
+        let ours = |server: &Server| {
+            empty(server)?;
             let knobs =
                 serde_json::json!({ "oltp_point_select": { "tables": tables, "rows": rows } });
             let workload: study::Workload = serde_json::from_value(knobs)?;
@@ -45,15 +48,18 @@ pub fn rows(args: &Args, page: &mut Page) -> Result<(), Failed> {
             workload::load_data(&workload, &server.admin_target(), 1, 2, &mut |_| {})?;
             Ok(loaded(began.elapsed().as_secs_f64()))
         };
-        let pairs = interleave(args.pairs, peer, ours)?;
-        page.row(
-            &format!("first load, {tables} × {rows} rows, verified, beside sysbench prepare: rows"),
-            pairs.medians(Sample::rate),
-            "rows/s",
-            pairs.ratio(Sample::rate),
-            Bar::AtLeast(2.0),
-        );
+        for (on, how) in [(&server, "the same server"), (&loading, "a server for loading")] {
+            let pairs = interleave(args.pairs, peer, || ours(on))?;
+            page.row(
+                &format!("first load on {how}, {tables} × {rows} rows, verified: rows"),
+                pairs.medians(Sample::rate),
+                "rows/s",
+                pairs.ratio(Sample::rate),
+                Bar::AtLeast(2.0),
+            );
+        }
     }
+    loading.stop()?;
     server.stop()
 }
 

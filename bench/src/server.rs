@@ -23,12 +23,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `package` with `config` lines added, without tables.
+    /// Starts `package` as it is driven, with `config` lines added, without tables.
     pub fn start(package: &str, config: &str) -> Result<Server, Failed> {
+        let config = format!(
+            "max_connections = 3000\nmax_prepared_stmt_count = 200000\n\
+             innodb_buffer_pool_size = \"1G\"\ninnodb_flush_log_at_trx_commit = 2\n{config}"
+        );
+        Server::start_with(package, &config)
+    }
+
+    /// Starts `package` with `config` lines alone.
+    pub fn start_with(package: &str, config: &str) -> Result<Server, Failed> {
         let text = format!(
-            "title = \"yardstick\"\n[server]\npackage = {package:?}\n[server.config]\n\
-             max_connections = 3000\nmax_prepared_stmt_count = 200000\n\
-             innodb_buffer_pool_size = \"1G\"\ninnodb_flush_log_at_trx_commit = 2\n{config}\n\
+            "title = \"yardstick\"\n[server]\npackage = {package:?}\n[server.config]\n{config}\n\
              [workload.oltp_point_select]\n[[question]]\nname = \"q\"\nvary = \"load.connections\"\n\
              levels = [1, 2]\n"
         );

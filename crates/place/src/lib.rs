@@ -34,4 +34,4 @@ pub use package::{
 };
 pub use placement::{PlacementListing, list_placements, planned_commands, start};
 pub use progress::{Progress, Quiet};
-pub use settings::file_settings;
+pub use settings::{LOADING, file_settings};

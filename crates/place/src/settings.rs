@@ -25,6 +25,19 @@ pub fn file_settings(config: &BTreeMap<String, ConfigValue>) -> BTreeMap<String,
         .collect()
 }
 
+/// Settings under which a dataset is loaded, beside its [`file_settings`]: they make loading quick,
+/// at no durability at all, and leave no trace in the files after a clean shutdown. A load that is
+/// cut short is thrown away whole, so there is nothing to be durable for.
+pub const LOADING: [(&str, &str); 7] = [
+    ("innodb_flush_log_at_trx_commit", "0"),
+    ("innodb_doublewrite", "OFF"),
+    ("innodb_buffer_pool_size", "512M"),
+    ("innodb_flush_method", "O_DIRECT"),
+    ("loose_innodb_flush_neighbors", "0"),
+    ("max_allowed_packet", "16M"),
+    ("local_infile", "ON"),
+];
+
 /// How an instance is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listen {

@@ -85,15 +85,7 @@ fn load(
     let mut setup = setup.clone();
     // Only what changes the files, and what makes loading quick without changing them.
     setup.server.config = place::file_settings(&setup.server.config);
-    let quick = [
-        ("innodb_flush_log_at_trx_commit", "0"),
-        ("innodb_buffer_pool_size", "512M"),
-        ("innodb_flush_method", "O_DIRECT"),
-        ("loose_innodb_flush_neighbors", "0"),
-        ("max_allowed_packet", "16M"),
-        ("local_infile", "ON"),
-    ];
-    for (name, value) in quick {
+    for (name, value) in place::LOADING {
         let value = study::ConfigValue::Text(value.to_owned());
         setup.server.config.entry(name.to_owned()).or_insert(value);
     }
