@@ -104,7 +104,7 @@ fn fill_chunk(
         connection.query_drop(String::from_utf8_lossy(&out)).map_err(|source| {
             LoadError::Statement {
                 statement: format!("INSERT INTO {table} ..."),
-                source: Box::new(source),
+                source: source.into(),
             }
         })?;
         // If nobody hears us the load is over, which the next chunk will notice.
@@ -128,7 +128,7 @@ fn prepare_session(connection: &mut Conn) -> Result<(), LoadError> {
 fn statement_bytes(connection: &mut Conn) -> Result<usize, LoadError> {
     let statement = "SELECT @@max_allowed_packet";
     let packet: Option<usize> = connection.query_first(statement).map_err(|source| {
-        LoadError::Statement { statement: statement.to_owned(), source: Box::new(source) }
+        LoadError::Statement { statement: statement.to_owned(), source: source.into() }
     })?;
     Ok(packet.map_or(0, |packet| packet.saturating_sub(2 * ROW_BYTES_MAX)).clamp(1, INSERT_BYTES))
 }

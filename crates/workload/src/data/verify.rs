@@ -31,7 +31,7 @@ pub(super) fn verify(
         );
         let row: Option<(u64, u64)> = connection
             .query_first(&statement)
-            .map_err(|source| LoadError::Statement { statement, source: Box::new(source) })?;
+            .map_err(|source| LoadError::Statement { statement, source: source.into() })?;
         let (rows, checksum) = row.unwrap_or_default();
         let mut sum = match found[table as usize - 1].lock() {
             Ok(sum) => sum,
