@@ -8,6 +8,9 @@ use load::{DriveReport, Second};
 const GENERATOR_BOUND_SHARE: f64 = 0.85;
 /// Change over the measured window that still counts as level.
 const STEADY_TOLERANCE: f64 = 0.10;
+/// From this many transactions a second on, one in which none ends is no chance: with arrivals at
+/// random it happens once in e^20 seconds.
+const NEVER_SILENT_FROM: f64 = 20.0;
 
 /// See the module.
 pub struct Doubts {
@@ -24,10 +27,18 @@ pub fn doubts(report: &DriveReport, seconds: &[Second]) -> Doubts {
     let whole = seconds.iter().filter(|s| s.measured && s.length_s > 0.5);
     let rates: Vec<f64> = whole.map(|s| s.transactions as f64 / s.length_s).collect();
     let steadiness = stats::steadiness(&rates, STEADY_TOLERANCE);
-    // A thread that waits for a CPU drives as little as one that is busy.
-    let busiest = report.peak_thread_share.max(report.peak_thread_wait);
+    // A thread that waits for a CPU drives as little as one that is busy, and one that does now
+    // this and now that has no time left either.
+    let busiest = report.peak_thread_occupied;
     let generator_bound = busiest > GENERATOR_BOUND_SHARE;
+    let silent = silent_seconds(&rates);
     let mut notes = Vec::new();
+    if silent > 0 {
+        notes.push(format!(
+            "not steady: no transaction ended in {silent} of {} measured seconds",
+            rates.len()
+        ));
+    }
     if !steadiness.steady {
         notes.push(format!(
             "not steady: throughput changed by {:+.1} % over the measured window",
@@ -59,7 +70,19 @@ pub fn doubts(report: &DriveReport, seconds: &[Second]) -> Doubts {
             report.failed, report.reconnects
         ));
     }
-    Doubts { steady: steadiness.steady, generator_bound, notes }
+    Doubts { steady: steadiness.steady && silent == 0, generator_bound, notes }
+}
+
+/// Seconds in which nothing ended although much did in the others. A gap in the middle is no
+/// trend, so the test for steadiness does not see it; a server that was away or stood still leaves
+/// one.
+fn silent_seconds(rates: &[f64]) -> usize {
+    let mut busy: Vec<f64> = rates.iter().copied().filter(|rate| *rate > 0.0).collect();
+    busy.sort_by(f64::total_cmp);
+    match busy.get(busy.len() / 2) {
+        Some(usual) if *usual >= NEVER_SILENT_FROM => rates.len() - busy.len(),
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
@@ -68,14 +91,29 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_for_a_cpu_bounds_as_one_that_is_busy() {
-        let report = |share, wait| DriveReport {
-            peak_thread_share: share,
-            peak_thread_wait: wait,
-            ..DriveReport::default()
-        };
-        assert!(!doubts(&report(0.85, 0.2), &[]).generator_bound);
-        assert!(doubts(&report(0.86, 0.0), &[]).generator_bound);
-        let told = doubts(&report(0.1, 0.9), &[]);
+        let report =
+            |occupied| DriveReport { peak_thread_occupied: occupied, ..DriveReport::default() };
+        assert!(!doubts(&report(0.85), &[]).generator_bound);
+        let told = doubts(&report(0.9), &[]);
         assert!(told.generator_bound && told.notes[0].contains("90 %"), "{:?}", told.notes);
+    }
+
+    #[test]
+    fn a_server_that_was_away_is_not_steady() {
+        let told = |transactions: &[u64]| {
+            let second = |n: &u64| Second {
+                length_s: 1.0,
+                measured: true,
+                transactions: *n,
+                ..Second::default()
+            };
+            let seconds: Vec<Second> = transactions.iter().map(second).collect();
+            doubts(&DriveReport::default(), &seconds)
+        };
+        let away = told(&[800, 370, 0, 23, 460, 380, 500]);
+        assert!(!away.steady && away.notes[0].contains("1 of 7"), "{:?}", away.notes);
+        assert!(told(&[110, 170, 0, 0, 0]).notes[0].contains("3 of 5"), "it never came back");
+        assert!(told(&[1, 0, 2, 0, 0, 1, 1]).steady, "a slow load leaves seconds empty");
+        assert!(told(&[0, 0]).steady && told(&[]).steady);
     }
 }

@@ -258,6 +258,7 @@ impl<'a> Coordinator<'a> {
         let peak = self.peak.shares();
         report.peak_thread_share = peak.busy;
         report.peak_thread_wait = peak.wait;
+        report.peak_thread_occupied = peak.occupied;
         report.generator.reactor = self.team.reactor;
         report.generator.scheduling = match self.scheduling {
             Scheduling::Normal => "normal",

@@ -66,5 +66,6 @@ pub use spec::{
     Address, Arrivals, Batching, DriveSpec, Engine, OnLost, Pacing, RETRIED_ERRORS, ReactorChoice,
     Scheduling, Stage, StatementProtocol, Target, Tls, TlsMode,
 };
+pub use timeline::RATE_MAX;
 pub use tls::TlsError;
 pub use workload::{Operation, Statement, TransactionError, Workload};

@@ -25,6 +25,8 @@ pub(crate) struct Shares {
     pub busy: f64,
     /// Runnable, but not on CPU.
     pub wait: f64,
+    /// Either: all but idle.
+    pub occupied: f64,
 }
 
 impl Peak {
@@ -44,7 +46,7 @@ impl Peak {
         }
     }
 
-    /// The largest shares that any thread had; the two may be of different threads and seconds.
+    /// The largest shares that any thread had; each may be of different threads and seconds.
     pub(crate) fn shares(&self) -> Shares {
         self.largest.unwrap_or_else(|| {
             let means = self.sums.iter().map(|&(sum, seconds)| Shares::of(sum, seconds));
@@ -56,11 +58,20 @@ impl Peak {
 impl Shares {
     fn of(used: ThreadUse, seconds: f64) -> Shares {
         let share = |s: f64| if seconds > 0.0 { (s / seconds).clamp(0.0, 1.0) } else { 0.0 };
-        Shares { busy: share(used.user_s + used.sys_s), wait: share(used.wait_s) }
+        let busy_s = used.user_s + used.sys_s;
+        Shares {
+            busy: share(busy_s),
+            wait: share(used.wait_s),
+            occupied: share(busy_s + used.wait_s),
+        }
     }
 
     fn max(self, other: Shares) -> Shares {
-        Shares { busy: self.busy.max(other.busy), wait: self.wait.max(other.wait) }
+        Shares {
+            busy: self.busy.max(other.busy),
+            wait: self.wait.max(other.wait),
+            occupied: self.occupied.max(other.occupied),
+        }
     }
 }
 
@@ -79,7 +90,7 @@ mod tests {
         peak.add(1, used(0.125, 0.0, 0.75), 1.0);
         peak.add(0, used(0.05, 0.0, 0.0), 0.05);
         peak.add(1, used(0.0, 0.0, 0.05), 0.05);
-        assert_eq!(peak.shares(), Shares { busy: 0.5, wait: 0.75 });
+        assert_eq!(peak.shares(), Shares { busy: 0.5, wait: 0.75, occupied: 0.875 });
     }
 
     #[test]
@@ -88,7 +99,7 @@ mod tests {
         peak.add(0, used(0.25, 0.0, 0.0), 0.25);
         peak.add(0, used(0.0, 0.0, 0.25), 0.25);
         peak.add(1, used(0.0, 0.125, 0.0), 0.5);
-        assert_eq!(peak.shares(), Shares { busy: 0.5, wait: 0.5 });
+        assert_eq!(peak.shares(), Shares { busy: 0.5, wait: 0.5, occupied: 1.0 });
         assert_eq!(Peak::default().shares(), Shares::default());
     }
 
@@ -96,6 +107,6 @@ mod tests {
     fn a_share_is_never_more_than_the_whole() {
         let mut peak = Peak::default();
         peak.add(0, used(1.0, 0.004, 1.1), 1.0);
-        assert_eq!(peak.shares(), Shares { busy: 1.0, wait: 1.0 });
+        assert_eq!(peak.shares(), Shares { busy: 1.0, wait: 1.0, occupied: 1.0 });
     }
 }

@@ -150,6 +150,10 @@ pub struct DriveReport {
     /// its CPU, 0 to 1; over the same intervals. 0 where the kernel does not tell.
     #[serde(default)]
     pub peak_thread_wait: f64,
+    /// Largest share of a second that one thread was either, and so had no time to be idle in; over
+    /// the same intervals.
+    #[serde(default)]
+    pub peak_thread_occupied: f64,
     /// Transactions that had begun but not ended when the window ended.
     #[serde(default)]
     pub in_flight_at_end: u64,

@@ -7,8 +7,9 @@
 use crate::error::DriveError;
 use crate::spec::{Arrivals, DriveSpec, Pacing};
 
-/// No generator comes near it, and beyond it instants would fall together.
-const RATE_MAX: f64 = 1e8;
+/// Largest rate, transactions per second: no generator comes near it, and beyond it instants would
+/// fall together.
+pub const RATE_MAX: f64 = 1e8;
 
 /// What every thread knows of the whole drive's pace.
 #[derive(Clone, Debug)]

@@ -32,6 +32,8 @@ pub fn sum(seconds: &[Second]) -> Option<DriveReport> {
                 sum.peak_thread_share = sum.peak_thread_share.max(share);
                 let wait = ratio(thread.wait_s, second.length_s).min(1.0);
                 sum.peak_thread_wait = sum.peak_thread_wait.max(wait);
+                let occupied = (share + wait).min(1.0);
+                sum.peak_thread_occupied = sum.peak_thread_occupied.max(occupied);
             }
         }
     }

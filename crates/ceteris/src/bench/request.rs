@@ -8,7 +8,7 @@ use load::{Address, DriveSpec, Engine, Pacing, Target, Tls};
 use study::Workload;
 
 use super::{dsn, password};
-use crate::cli::{BenchArgs, BenchFormat, LoadArgs, ServerArgs};
+use crate::cli::{BenchAction, BenchArgs, BenchFormat, LoadArgs, ServerArgs};
 use crate::failure::{EXIT_USAGE, Failure};
 
 /// JSON readers hold numbers as doubles, and a seed that is printed must be the seed that is given.
@@ -48,6 +48,11 @@ impl Request {
 /// Checks the arguments, and asks for the password where that is wanted.
 pub fn resolve(args: BenchArgs) -> Result<Request, Failure> {
     password::refuse_argument(&args.server)?;
+    if !args.tables.tables_named.is_empty() && args.action != BenchAction::Cleanup {
+        return Err(Failure::new("--tables-named is for cleanup")
+            .code(EXIT_USAGE)
+            .hint("the tables of a workload have the names that it gives them"));
+    }
     let workload = Workload::from_options(workload_name(&args.workload), &args.options.given)?;
     let mut spec = spec(&args.load)?;
     let mut target = target(&args.server)?;
@@ -90,6 +95,12 @@ fn spec(args: &LoadArgs) -> Result<DriveSpec, Failure> {
         return wrong(
             "a --stage begins before the one before it has reached its values",
             "give stages in the order of their times, each after the ramp before it",
+        );
+    }
+    if args.stage.iter().any(|stage| stage.at >= args.warmup.saturating_add(args.time)) {
+        return wrong(
+            "a --stage begins when the run is over",
+            "its time counts from the start; --time is how long is measured after --warmup",
         );
     }
     let plain = DriveSpec::default();
@@ -238,6 +249,11 @@ mod tests {
             ("oltp_read_only --dsn mysql://h --time 0", "--time is 0"),
             ("oltp_read_only --dsn mysql://h --rate 5 --think-time 1", "closed loop"),
             ("oltp_read_only --dsn mysql://h --stage at=1,rate=5", "closed loop"),
+            (
+                "oltp_read_only --dsn mysql://h --warmup 2 --time 3 --stage at=5,connections=5",
+                "is over",
+            ),
+            ("oltp_read_only prepare --dsn mysql://h --tables-named t", "for cleanup"),
             ("oltp_read_only --dsn mysql://h --option rowz=5", "no option `rowz`"),
             ("oltp_reads --dsn mysql://h", "no workload `oltp_reads`"),
             (
@@ -256,7 +272,9 @@ mod tests {
     fn every_key_of_every_workload_is_a_flag() {
         for option in Workload::options() {
             let flag = option.name.replace(['_', '.'], "-");
-            let value = option.words.first().copied().unwrap_or("1");
+            // A number's default, as not every number may be 1.
+            let number = Some(option.default).filter(|text| text.parse::<f64>().is_ok());
+            let value = option.words.first().copied().or(number).unwrap_or("1");
             let line =
                 format!("{} --dsn mysql://h --option {}={value}", option.workloads[0], option.name);
             assert!(asked(&line).is_ok(), "{line}");

@@ -12,7 +12,9 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum}
 use load::{Arrivals, Batching, OnLost, ReactorChoice, Scheduling, Stage, StatementProtocol};
 use study::{Workload, WorkloadOption};
 
-use super::quantity::{ErrorCodes, batching, error_codes, one_of, rate, stage, time};
+use super::quantity::{
+    CONNECTIONS_MAX, ErrorCodes, batching, error_codes, one_of, rate, stage, time,
+};
 
 /// `ceteris bench`
 ///
@@ -101,7 +103,8 @@ pub struct ServerArgs {
 pub struct LoadArgs {
     /// Connections at work, each one transaction after the other
     #[arg(short, long, value_name = "N", default_value_t = 8, alias = "threads",
-        alias = "num-threads", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        alias = "num-threads",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX)))]
     pub connections: u32,
     /// Time measured: seconds, or with a unit (90s, 5m)
     #[arg(long, value_name = "TIME", default_value = "10", alias = "max-time", value_parser = time)]

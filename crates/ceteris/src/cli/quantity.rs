@@ -7,6 +7,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use load::{Batching, Stage};
 use study::{Millis, Percent};
 
+/// Connections that may be asked for: more than one address can have to a port by far.
+pub const CONNECTIONS_MAX: u32 = 1_000_000;
+
 /// `60` (seconds, as sysbench has them), `1.5`, `250ms`, `5m`.
 pub fn time(text: &str) -> Result<Duration, String> {
     if text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
@@ -21,8 +24,8 @@ pub fn time(text: &str) -> Result<Duration, String> {
 /// A rate per second, not negative; 0 is the word for none, as in sysbench.
 pub fn rate(text: &str) -> Result<f64, String> {
     match text.trim().replace('_', "").parse::<f64>() {
-        Ok(rate) if rate.is_finite() && rate >= 0.0 => Ok(rate),
-        _ => Err("write a number of transactions per second".to_owned()),
+        Ok(rate) if (0.0..=load::RATE_MAX).contains(&rate) => Ok(rate),
+        _ => Err("write a number of transactions per second, up to 100 million".to_owned()),
     }
 }
 
@@ -47,12 +50,12 @@ pub fn stage(text: &str) -> Result<Stage, String> {
         match key.trim() {
             "at" => at = Some(time(value)?),
             "ramp" => stage.ramp = time(value)?,
-            "rate" => stage.rate_per_second = Some(rate(value)?).filter(|rate| *rate > 0.0),
-            "connections" => {
-                let connections = value.trim().parse();
-                stage.connections =
-                    Some(connections.map_err(|_| "connections is a whole number".to_owned())?);
-            }
+            // 0 is a pause here: a stage cannot close the loop.
+            "rate" => stage.rate_per_second = Some(rate(value)?),
+            "connections" => match value.trim().parse() {
+                Ok(n @ 1..=CONNECTIONS_MAX) => stage.connections = Some(n),
+                _ => return Err("connections is a whole number above 0".to_owned()),
+            },
             other => {
                 return Err(format!("`{other}` is none of at, ramp, rate, connections"));
             }
@@ -117,7 +120,10 @@ mod tests {
             connections: Some(32),
         };
         assert_eq!(stage("at=30s,ramp=10s,rate=500,connections=32"), Ok(expected));
+        assert_eq!(stage("at=1,rate=0").map(|stage| stage.rate_per_second), Ok(Some(0.0)));
         for (text, reason) in [
+            ("at=1,connections=0", "above 0"),
+            ("at=1,rate=1e9", "100 million"),
             ("rate=5", "lacks `at`"),
             ("at=1", "changes nothing"),
             ("at=1,speed=2", "none of at, ramp"),

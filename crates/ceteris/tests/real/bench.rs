@@ -164,6 +164,25 @@ fn a_table_that_was_made_anew_by_another_is_not_ours_any_more() {
 }
 
 #[test]
+fn a_list_that_is_not_ours_makes_nothing_ours() {
+    let lab = Laboratory::new();
+    let Some(server) = PrivateServer::start(&lab) else { return };
+    good(&lab, &server, &["oltp_read_only", "prepare"]);
+    server.run("CREATE TABLE bench.theirs (i INT)");
+    server.run("INSERT INTO bench.ceteris_bench VALUES ('theirs', '', '', '', 'ready', NOW())");
+    server.run("CREATE VIEW bench.shown AS SELECT 1");
+    let words = ["oltp_read_only", "cleanup", "--tables-named=sbtest1,shown"];
+    assert!(bad(&lab, &server, 1, &words).contains("no table shown"));
+    assert!(server.tables().contains(&"sbtest1".to_owned()), "all or nothing");
+    good(&lab, &server, &["oltp_read_only", "cleanup"]);
+    assert_eq!(server.tables(), ["shown", "theirs"], "no mark, not ours");
+    server.run("CREATE TABLE bench.ceteris_bench (table_name TEXT, mark TEXT, state TEXT)");
+    assert!(bad(&lab, &server, 1, &["oltp_read_only", "prepare"]).contains("did not create"));
+    good(&lab, &server, &["oltp_read_only", "cleanup"]);
+    assert_eq!(server.tables(), ["ceteris_bench", "shown", "theirs"]);
+}
+
+#[test]
 fn people_from_sysbench_feel_at_home() {
     let lab = Laboratory::new();
     let Some(server) = PrivateServer::start(&lab) else { return };
@@ -232,7 +251,7 @@ fn what_is_wrong_is_told_with_the_next_step() {
     };
     for (words, expected) in [
         (&["oltp_red_only", "--dsn=mysql://h"][..], "oltp_read_only"),
-        (&["oltp_read_only", "--dsn=mysql://h", "--option=rowz=5"], "allowed: tables, rows"),
+        (&["oltp_read_only", "--dsn=mysql://h", "--option=rowz=5"], "allowed: tables, "),
         (&["oltp_read_only", "--dsn=mysql://h", "--rows=many"], "whole number"),
         (&["oltp_read_only", "--dsn=mysql://h", "--rowz=5"], "--rows"),
         (&["oltp_read_only", "--dsn=mysql://h", "--on-lost=cry"], "reconnect"),

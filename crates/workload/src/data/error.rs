@@ -1,5 +1,7 @@
 //! Why a load failed.
 
+use std::fmt;
+
 /// Why a load failed. No message holds a password.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -17,7 +19,7 @@ pub enum LoadError {
         /// Where.
         address: String,
         /// Why.
-        source: Box<mysql::Error>,
+        source: Said,
     },
     /// The database holds something already.
     #[error("database {database} on {address} already has {tables} tables")]
@@ -53,7 +55,7 @@ pub enum LoadError {
         /// Its beginning.
         statement: String,
         /// In the server's words.
-        source: Box<mysql::Error>,
+        source: Said,
     },
     /// The server does not hold what was sent.
     #[error(
@@ -82,10 +84,36 @@ fn and(others: usize) -> String {
     if others == 0 { String::new() } else { format!(" and {others} more") }
 }
 
+/// What the server or the way to it said, without the `mysql` crate's names for its own errors.
+#[derive(Debug)]
+pub struct Said(Box<mysql::Error>);
+
+impl From<mysql::Error> for Said {
+    fn from(error: mysql::Error) -> Said {
+        Said(Box::new(error))
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            mysql::Error::MySqlError(said) => {
+                write!(f, "error {} ({}): {}", said.code, said.state, said.message)
+            }
+            mysql::Error::DriverError(error) => error.fmt(f),
+            mysql::Error::IoError(error) => error.fmt(f),
+            mysql::Error::TlsError(error) => error.fmt(f),
+            other => other.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Said {}
+
 impl LoadError {
     /// The server's answer to a statement.
     pub(super) fn statement(text: &str, source: mysql::Error) -> LoadError {
-        LoadError::Statement { statement: text.to_owned(), source: Box::new(source) }
+        LoadError::Statement { statement: text.to_owned(), source: source.into() }
     }
 
     /// The next step for the reader, shown as a `hint:` line.
@@ -94,13 +122,20 @@ impl LoadError {
             LoadError::Size { .. } => {
                 "rows must lie between 1 and 2147483647, tables be at least 1"
             }
-            LoadError::Connect { source, .. } => match **source {
+            LoadError::Connect { source, .. } => match *source.0 {
                 mysql::Error::MySqlError(ref said) => match said.code {
                     1040 | 1203 => "raise max_connections of the server",
                     1044 | 1045 => "check user, password and grants",
                     1049 => "the database has not been made on this server",
                     _ => "may this user log in?",
                 },
+                mysql::Error::DriverError(mysql::DriverError::TlsNotSupported) => {
+                    "the server offers no encryption: give it a certificate, or do without TLS"
+                }
+                mysql::Error::TlsError(_) => {
+                    "encryption failed: is the certificate meant for this host and signed by the \
+                     authority that was named?"
+                }
                 _ => "is the server up, and does it listen there?",
             },
             LoadError::Occupied { .. } => "drop that database first if its data is not needed",
@@ -108,7 +143,7 @@ impl LoadError {
                 "name another database, or drop that table yourself if it is not needed"
             }
             LoadError::NoSuchTable { .. } => "nothing was dropped",
-            LoadError::Statement { source, .. } => match **source {
+            LoadError::Statement { source, .. } => match *source.0 {
                 mysql::Error::MySqlError(ref said) if matches!(said.code, 1044 | 1142 | 1227) => {
                     "grant this user what it takes"
                 }
@@ -118,5 +153,31 @@ impl LoadError {
             LoadError::Internal => "please report this",
         };
         Some(hint.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_said_is_told_in_its_words_alone() {
+        let denied = mysql::MySqlError {
+            state: "28000".into(),
+            message: "Access denied for user 'me'@'h' (using password: YES)".into(),
+            code: 1045,
+        };
+        let said = Said::from(mysql::Error::MySqlError(denied)).to_string();
+        assert_eq!(
+            said,
+            "error 1045 (28000): Access denied for user 'me'@'h' (using password: YES)"
+        );
+        let error = LoadError::Connect {
+            address: "h:3306".into(),
+            source: mysql::Error::DriverError(mysql::DriverError::TlsNotSupported).into(),
+        };
+        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        assert!(source.starts_with("Client requires"), "{source}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("certificate")));
     }
 }

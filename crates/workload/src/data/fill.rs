@@ -191,7 +191,7 @@ fn prepare_session(connection: &mut Conn) -> Result<(), LoadError> {
 fn statement_bytes(connection: &mut Conn) -> Result<usize, LoadError> {
     let statement = "SELECT @@max_allowed_packet";
     let packet: Option<usize> = connection.query_first(statement).map_err(|source| {
-        LoadError::Statement { statement: statement.to_owned(), source: Box::new(source) }
+        LoadError::Statement { statement: statement.to_owned(), source: source.into() }
     })?;
     Ok(packet.map_or(0, |packet| packet.saturating_sub(2 * ROW_BYTES_MAX)).clamp(1, INSERT_BYTES))
 }

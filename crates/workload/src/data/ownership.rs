@@ -22,6 +22,8 @@ use super::{
 pub const OWNERSHIP_TABLE: &str = "ceteris_bench";
 /// How a mark begins.
 const MARK: &str = "ceteris bench ";
+/// The list's own comment: a table of that name without it is somebody else's.
+const LIST_COMMENT: &str = "tables that `ceteris bench` made here and may drop";
 /// Tables whose largest id is looked up; more would take longer than it tells.
 const LOOKED_INTO_MAX: usize = 256;
 
@@ -129,13 +131,17 @@ pub fn prepare(
     let of_state = |wanted: &[TableState]| -> Vec<&String> {
         names.iter().filter(|name| wanted.contains(&register.state(name))).collect()
     };
+    let in_the_way = |table: &str, others| LoadError::Foreign {
+        database: database.to_owned(),
+        table: table.to_owned(),
+        others,
+    };
     let foreign = of_state(&[TableState::Foreign]);
     if let Some(first) = foreign.first() {
-        return Err(LoadError::Foreign {
-            database: database.to_owned(),
-            table: (*first).clone(),
-            others: foreign.len() - 1,
-        });
+        return Err(in_the_way(first, foreign.len() - 1));
+    }
+    if !register.kept && register.found.contains_key(OWNERSHIP_TABLE) {
+        return Err(in_the_way(OWNERSHIP_TABLE, 0));
     }
     server::run(&mut connection, &create_list())?;
     let replaced = of_state(&[TableState::Ours, TableState::Unfinished]);
@@ -193,12 +199,13 @@ pub fn drop_own(target: &Target) -> Result<Cleaned, LoadError> {
 /// Drops these tables, whoever made them, and strikes them off the list.
 ///
 /// # Errors
-/// The server's; a table that is not there is one, and then none is dropped.
+/// The server's; a table that is not there, or is a view, is one, and then none is dropped.
 pub fn drop_named(target: &Target, names: &[String]) -> Result<Cleaned, LoadError> {
     let database = server::database(target);
     let mut connection = server::connect(target)?;
     let register = Register::read(&mut connection, database)?;
-    if let Some(missing) = names.iter().find(|name| !register.comments.contains_key(*name)) {
+    let is_table = |name: &String| register.found.get(name).is_some_and(|found| found.is_table);
+    if let Some(missing) = names.iter().find(|name| !is_table(name)) {
         let (database, table) = (database.to_owned(), missing.clone());
         return Err(LoadError::NoSuchTable { database, table });
     }
@@ -218,25 +225,34 @@ pub fn drop_named(target: &Target, names: &[String]) -> Result<Cleaned, LoadErro
 
 /// The list, and what the database holds.
 struct Register {
-    /// There is a list.
+    /// There is a list, and it is ours.
     kept: bool,
     /// Name to mark, and whether the table was filled to its end.
     listed: BTreeMap<String, (String, bool)>,
-    /// Comment of every table in the database.
-    comments: BTreeMap<String, String>,
+    /// Everything in the database that has a table's name, views too.
+    found: BTreeMap<String, Found>,
+}
+
+/// What stands under a table's name.
+struct Found {
+    comment: String,
+    /// Not a view, nor a sequence.
+    is_table: bool,
 }
 
 impl Register {
     fn read(connection: &mut Conn, database: &str) -> Result<Register, LoadError> {
-        let text = "SELECT table_name, table_comment FROM information_schema.tables \
-                    WHERE table_schema = ?";
-        let comments: BTreeMap<String, String> = connection
+        let text = "SELECT table_name, table_comment, table_type IN ('BASE TABLE', \
+                    'SYSTEM VERSIONED') FROM information_schema.tables WHERE table_schema = ?";
+        let rows: Vec<(String, String, bool)> = connection
             .exec(text, (database,))
-            .map_err(|error| LoadError::statement(text, error))?
+            .map_err(|error| LoadError::statement(text, error))?;
+        let found: BTreeMap<String, Found> = rows
             .into_iter()
-            .collect::<BTreeMap<_, _>>();
+            .map(|(name, comment, is_table)| (name, Found { comment, is_table }))
+            .collect();
         let mut listed = BTreeMap::new();
-        let kept = comments.contains_key(OWNERSHIP_TABLE);
+        let kept = found.get(OWNERSHIP_TABLE).is_some_and(|list| list.comment == LIST_COMMENT);
         if kept {
             let text = format!("SELECT table_name, mark, state FROM {OWNERSHIP_TABLE}");
             let rows: Vec<(String, String, String)> =
@@ -245,13 +261,16 @@ impl Register {
                 listed.insert(name, (mark, state == "ready"));
             }
         }
-        Ok(Register { kept, listed, comments })
+        Ok(Register { kept, listed, found })
     }
 
     fn state(&self, name: &str) -> TableState {
-        match (self.comments.get(name), self.listed.get(name)) {
+        match (self.found.get(name), self.listed.get(name)) {
             (None, _) => TableState::Missing,
-            (Some(comment), Some((mark, ready))) if comment == mark => {
+            // A line without a mark would make every table without a comment ours.
+            (Some(found), Some((mark, ready)))
+                if found.comment == *mark && mark.starts_with(MARK) =>
+            {
                 if *ready {
                     TableState::Ours
                 } else {
@@ -268,7 +287,7 @@ fn create_list() -> String {
         "CREATE TABLE IF NOT EXISTS {OWNERSHIP_TABLE} (table_name VARCHAR(64) NOT NULL, \
          mark VARCHAR(64) NOT NULL, workload VARCHAR(64) NOT NULL, rows_of TEXT NOT NULL, \
          state VARCHAR(16) NOT NULL, created DATETIME NOT NULL, PRIMARY KEY (table_name)) \
-         ENGINE = InnoDB COMMENT = 'tables that `ceteris bench` made here and may drop'"
+         ENGINE = InnoDB COMMENT = '{LIST_COMMENT}'"
     )
 }
 
@@ -287,8 +306,9 @@ fn quoted(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn strings<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
-        pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    fn tables<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, Found> {
+        let found = |comment: &str| Found { comment: comment.to_owned(), is_table: true };
+        pairs.into_iter().map(|(name, comment)| (name.to_owned(), found(comment))).collect()
     }
 
     #[test]
@@ -300,15 +320,17 @@ mod tests {
                 ("sbtest2", ("ceteris bench a", false)),
                 ("sbtest3", ("ceteris bench a", true)),
                 ("sbtest4", ("ceteris bench a", true)),
+                ("sbtest7", ("", true)),
             ]
             .into_iter()
             .map(|(name, (mark, ready))| (name.to_owned(), (mark.to_owned(), ready)))
             .collect(),
-            comments: strings([
+            found: tables([
                 ("sbtest1", "ceteris bench a"),
                 ("sbtest2", "ceteris bench a"),
                 ("sbtest3", ""),
                 ("sbtest5", "ceteris bench a"),
+                ("sbtest7", ""),
             ]),
         };
         for (name, state) in [
@@ -318,6 +340,7 @@ mod tests {
             ("sbtest4", TableState::Missing),
             ("sbtest5", TableState::Foreign),
             ("sbtest6", TableState::Missing),
+            ("sbtest7", TableState::Foreign),
         ] {
             assert_eq!(register.state(name), state, "{name}");
         }

@@ -35,7 +35,7 @@ pub(super) fn open(target: &Target, database: Option<&str>) -> Result<Conn, Load
     };
     Conn::new(opts).map_err(|source| LoadError::Connect {
         address: target.address.to_string(),
-        source: Box::new(source),
+        source: source.into(),
     })
 }
 
@@ -82,9 +82,9 @@ pub(super) fn create_database(target: &Target) -> Result<(), LoadError> {
     let mut connection = open(target, None)?;
     let database = database(target);
     let text = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?";
-    let tables: Option<u64> = connection.exec_first(text, (database,)).map_err(|source| {
-        LoadError::Statement { statement: text.into(), source: Box::new(source) }
-    })?;
+    let tables: Option<u64> = connection
+        .exec_first(text, (database,))
+        .map_err(|source| LoadError::Statement { statement: text.into(), source: source.into() })?;
     match tables {
         Some(tables) if tables > 0 => Err(LoadError::Occupied {
             address: target.address.to_string(),
@@ -102,7 +102,7 @@ pub(super) fn create_database(target: &Target) -> Result<(), LoadError> {
 pub(super) fn run(connection: &mut Conn, statement: &str) -> Result<(), LoadError> {
     connection.query_drop(statement).map_err(|source| LoadError::Statement {
         statement: statement.chars().take(SHOWN_BYTES).collect(),
-        source: Box::new(source),
+        source: source.into(),
     })
 }
 
