@@ -7,6 +7,7 @@
 //! ones, so a transaction's time includes all that the generator itself spends on it. How old an
 //! instant had become when it was last used is recorded (`batching`).
 
+use std::cell::RefCell;
 use std::io;
 use std::num::NonZeroU64;
 use std::pin::Pin;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use wire::{Command, DecodeError, Decoder, NoRows, Step, Template};
+use wire::{Command, DecodeError, Decoder, FirstRow, NoRows, Step, Template};
 
 use crate::batching::Batch;
 use crate::clock::Clock;
@@ -137,6 +138,7 @@ impl<'a> Crew<'a> {
             transports.push(connected.transport);
         }
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
+        let keeping = vec![None; ordinals.len()];
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
         let batch = Batch::new(spec.engine.batching, R::TOGETHER)?;
@@ -150,6 +152,7 @@ impl<'a> Crew<'a> {
             transports,
             scratch,
             decoders,
+            keeping,
             tasks,
             running,
             clock,
@@ -180,6 +183,8 @@ struct Running<'a, R, F> {
     scratch: Vec<u8>,
     /// By token, as `tasks`.
     decoders: Vec<Decoder>,
+    /// By token: where the first row of the answer under way is to be kept.
+    keeping: Vec<Option<Rc<RefCell<FirstRow>>>>,
     /// `None` where the task has ended.
     tasks: Vec<Option<Pin<Box<F>>>>,
     /// Tasks that have not ended.
@@ -282,13 +287,19 @@ where
             lane.set_now(now_ns);
         }
         while !rest.is_empty() {
-            match self.decoders[token].feed(rest, &mut NoRows) {
+            let decoder = &mut self.decoders[token];
+            let step = match &self.keeping[token] {
+                None => decoder.feed(rest, &mut NoRows),
+                Some(row) => decoder.feed(rest, &mut *row.borrow_mut()),
+            };
+            match step {
                 Ok(Step::NeedMore) => break,
                 Ok(Step::Reply { reply, used }) => {
                     rest = &rest[used..];
                     self.lane.wake(Wake::Reply(reply));
                     let task = &mut self.tasks[token];
-                    let ended = poll(task, &self.lane, &mut self.decoders[token]);
+                    let keeping = &mut self.keeping[token];
+                    let ended = poll(task, &self.lane, &mut self.decoders[token], keeping);
                     self.running -= usize::from(
                         ended.map_err(|error| failed(self.spec, self.ordinals[token], error))?,
                     );
@@ -356,7 +367,8 @@ where
     }
 
     fn poll_task(&mut self, token: usize) -> Result<(), DriveError> {
-        let ended = poll(&mut self.tasks[token], &self.lane, &mut self.decoders[token])
+        let keeping = &mut self.keeping[token];
+        let ended = poll(&mut self.tasks[token], &self.lane, &mut self.decoders[token], keeping)
             .map_err(|error| failed(self.spec, self.ordinals[token], error))?;
         self.running -= usize::from(ended);
         if self.lane.take_hung_up() {
@@ -434,6 +446,7 @@ fn poll<F>(
     task: &mut Option<Pin<Box<F>>>,
     lane: &Lane,
     decoder: &mut Decoder,
+    keeping: &mut Option<Rc<RefCell<FirstRow>>>,
 ) -> Result<bool, TransactionError>
 where
     F: Future<Output = Result<(), TransactionError>>,
@@ -443,6 +456,7 @@ where
         Poll::Pending => {
             if let Some((expect, sequence)) = lane.take_expected() {
                 decoder.expect(expect, sequence);
+                *keeping = lane.take_keeping();
             }
             Ok(false)
         }
