@@ -46,14 +46,14 @@ pub(super) fn fill(
     on_progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Vec<Sent>, LoadError> {
     let sent: Vec<Sent> = (0..schema.tables).map(|_| Sent::default()).collect();
-    let total = u64::from(schema.tables) * schema.rows;
+    let total = (1..=schema.tables).map(|table| schema.rows(table)).sum();
     on_progress(LoadProgress { rows: 0, total });
     std::thread::scope(|scope| {
         let (say, hear) = channel();
         let filled = scope.spawn(|| {
             let say = say;
             server::in_parallel(target, chunks, threads, |connection, chunk| {
-                fill_chunk(connection, generator, &schema.name(chunk.table), chunk, &sent, &say)
+                fill_chunk(connection, generator, &schema.insert(chunk.table), chunk, &sent, &say)
             })
         });
         let (mut rows, mut told) = (0, 0);
@@ -80,7 +80,7 @@ pub(super) fn fill(
 fn fill_chunk(
     connection: &mut Conn,
     generator: &Generator,
-    table: &str,
+    insert: &str,
     chunk: &Chunk,
     sent: &[Sent],
     say: &Sender<u64>,
@@ -91,7 +91,7 @@ fn fill_chunk(
     let (mut ids, mut checksum) = (chunk.ids.clone(), 0);
     while !ids.is_empty() {
         out.clear();
-        out.extend_from_slice(format!("INSERT INTO {table} (id, k, c, pad) VALUES ").as_bytes());
+        out.extend_from_slice(insert.as_bytes());
         let from = ids.start;
         while out.len() < insert_bytes
             && let Some(id) = ids.next()
@@ -102,10 +102,7 @@ fn fill_chunk(
             checksum += u64::from(generator.write(chunk.table, id, &mut out, &mut line));
         }
         connection.query_drop(String::from_utf8_lossy(&out)).map_err(|source| {
-            LoadError::Statement {
-                statement: format!("INSERT INTO {table} ..."),
-                source: Box::new(source),
-            }
+            LoadError::Statement { statement: format!("{insert}..."), source: Box::new(source) }
         })?;
         // If nobody hears us the load is over, which the next chunk will notice.
         let _ = say.send(ids.start - from);

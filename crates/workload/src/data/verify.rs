@@ -1,5 +1,7 @@
 //! Does the server hold what was sent?
 
+mod script;
+
 use std::sync::Mutex;
 
 use load::Target;
@@ -17,6 +19,9 @@ pub(super) fn verify(
     sent: &[Sent],
     threads: u32,
 ) -> Result<DataFacts, LoadError> {
+    if schema.is_script() {
+        return script::verify(target, schema, sent, threads);
+    }
     let found: Vec<Mutex<(u64, u64)>> = sent.iter().map(|_| Mutex::default()).collect();
     server::in_parallel(target, chunks, threads, |connection, chunk| {
         // The ends of a table are left open, so that rows which should not be there are found.
