@@ -23,28 +23,23 @@ pub(crate) struct Driven<'s> {
 thread_local! {
     /// Frames that no transaction of this thread uses; soon there are as many as connections, and
     /// nothing is allocated any more.
-    static FRAMES: RefCell<Vec<Box<Frame>>> = const { RefCell::new(Vec::new()) };
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A frame that goes back when the transaction ends, however it ends.
-struct Lent(Option<Box<Frame>>);
+struct Lent(Frame);
 
 impl Lent {
     fn new() -> Lent {
         let free = FRAMES.try_with(|frames| frames.borrow_mut().pop()).ok().flatten();
-        Lent(Some(free.unwrap_or_default()))
-    }
-
-    fn get(&mut self) -> &mut Frame {
-        self.0.get_or_insert_default()
+        Lent(free.unwrap_or_default())
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if let Some(frame) = self.0.take() {
-            let _ = FRAMES.try_with(|frames| frames.borrow_mut().push(frame));
-        }
+        let frame = std::mem::take(&mut self.0);
+        let _ = FRAMES.try_with(|frames| frames.borrow_mut().push(frame));
     }
 }
 
@@ -84,20 +79,21 @@ impl Workload for Driven<'_> {
         let Operation { connection, sequence, .. } = session.operation();
         let number = sequence * u64::from(self.connections) + connection;
         let mut lent = Lent::new();
-        lent.get().clear(*slots);
-        draw_all(draw, lent.get(), number, &mut rng);
+        let frame = &mut lent.0;
+        frame.clear(*slots);
+        draw_all(draw, frame, number, &mut rng);
         for step in steps {
             let copy = match step.copies {
                 0 => 0,
                 copies => rng.below(u64::from(copies)) as usize,
             };
-            let texts_before = lent.get().text.len();
+            let texts_before = frame.text.len();
             for turn in 0..u64::from(step.repeat) {
                 if step.keep.is_empty() {
-                    lent.get().text.truncate(texts_before);
+                    frame.text.truncate(texts_before);
                 }
                 let number = number.wrapping_mul(u64::from(step.repeat)).wrapping_add(turn);
-                draw_all(&step.draw, lent.get(), number, &mut rng);
+                draw_all(&step.draw, frame, number, &mut rng);
                 for action in &step.actions {
                     match action {
                         Action::Begin => session.begin().await?,
@@ -105,11 +101,11 @@ impl Workload for Driven<'_> {
                         Action::Rollback => session.rollback().await?,
                         Action::Execute { first, operands } => {
                             let keeps = !step.keep.is_empty();
-                            send(session, first + copy, operands, lent.get(), keeps).await?
+                            send(session, first + copy, operands, frame, keeps).await?
                         }
                     };
                 }
-                keep(step, session, lent.get())?;
+                keep(step, session, frame)?;
             }
         }
         Ok(())

@@ -16,11 +16,11 @@ pub(super) enum Hole<'t> {
     Value(&'t str),
 }
 
+/// Appends what stands in a hole at a place.
+pub(super) type Fill<'f> = dyn FnMut(Hole<'_>, Range<usize>, &mut String) -> Result<(), Fault> + 'f;
+
 /// Copies `text`; `fill` appends what stands in its holes.
-pub(super) fn filled(
-    text: &str,
-    fill: &mut dyn FnMut(Hole<'_>, Range<usize>, &mut String) -> Result<(), Fault>,
-) -> Result<String, Fault> {
+pub(super) fn filled(text: &str, fill: &mut Fill<'_>) -> Result<String, Fault> {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
@@ -109,11 +109,7 @@ mod tests {
             ("é:ü :a_1", "é:ü ?", &[":a_1"]),
         ] {
             let (got, found) = holes(text).unwrap();
-            assert_eq!(
-                (got.as_str(), &found[..]),
-                (out, &seen.to_vec().iter().map(|s| s.to_string()).collect::<Vec<_>>()[..]),
-                "{text}"
-            );
+            assert_eq!((got.as_str(), found.join(" ")), (out, seen.join(" ")), "{text}");
         }
         for (text, at) in [("id = ?", 5), ("x { y }", 2), ("{", 0), ("{a", 0)] {
             assert_eq!(holes(text).unwrap_err().span.start, at, "{text}");

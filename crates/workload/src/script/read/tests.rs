@@ -132,3 +132,14 @@ fn no_text_makes_it_panic() {
         assert!(read(text, &[]).is_err(), "{text}");
     }
 }
+
+/// What the documentation shows must work when it is copied.
+#[test]
+fn the_example_in_the_documentation_is_a_script() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scripts.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, example) = page.split_once("## A script\n\n```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let script = read(example, &[]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((script.tables.len(), script.statements.len()), (1, 3));
+}
