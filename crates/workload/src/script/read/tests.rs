@@ -82,9 +82,9 @@ const WRONG: &[(&str, &str, usize, usize, &str, &str)] = &[
     ("sql = \"BEGIN\"", "repeat = 2", 14, 1, "`sql` is missing here", ""),
     ("sql = \"BEGIN\"", "sql = \"DO 1\"", 22, 1, "there is no BEGIN before this", ""),
     ("sql = \"COMMIT\"", "sql = \"DO 1\"", 10, 1, "`buy` begins and never ends", "COMMIT"),
-    (":id\"", ":idd\"", 17, 47, "there is no value `idd`", "did you mean `id`? allowed: id, rows"),
-    (":id\"", "?\"", 17, 47, "a `?` is no value", "`:name`"),
-    ("FROM {item}", "FROM {itme}", 17, 26, "no table or parameter `itme`", "`item`?"),
+    (":id\"", ":idd\"", 17, 43, "there is no value `idd`", "did you mean `id`? allowed: id, rows"),
+    (":id\"", "?\"", 17, 43, "a `?` is no value", "`:name`"),
+    ("FROM {item}", "FROM {itme}", 17, 25, "no table or parameter `itme`", "`item`?"),
     ("was = \"text\"", "was = \"string\"", 18, 16, "`string` is no kind", "integer, text"),
     ("sql = [\"UPD", "name = [\"a\", \"b\"]\nsql = [\"UPD", 21, 9, "2 names for 1 statements", ""),
     // What a step draws is its own.
