@@ -24,7 +24,31 @@ fn read_study(args: &StudyArgs) -> Result<Study, Failure> {
         Failure::new(format!("cannot read the study {}: {error}", args.study.display()))
             .code(EXIT_USAGE)
     })?;
-    Ok(Study::parse(&args.study.display().to_string(), &text, &args.set)?)
+    let mut study = Study::parse(&args.study.display().to_string(), &text, &args.set)?;
+    read_scripts(&mut study, &args.study)?;
+    Ok(study)
+}
+
+/// Puts the texts of its scripts into a study, so that from here on it depends on no other file,
+/// and refuses one that cannot be used.
+fn read_scripts(study: &mut Study, path: &Path) -> Result<(), Failure> {
+    let beside = path.parent().unwrap_or(Path::new(""));
+    for script in study.scripts_mut() {
+        if let (Some(file), None) = (&script.file, &script.text) {
+            script.text = Some(read_script(&beside.join(file))?);
+        }
+        workload::check_script(&study::Workload::Script(script.clone()))?;
+    }
+    Ok(())
+}
+
+/// Reads the text of a script.
+pub fn read_script(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(format!("cannot read the script {}: {error}", path.display()))
+            .code(EXIT_USAGE)
+            .hint("the path in a study is relative to the study's own directory")
+    })
 }
 
 /// Prints data; a reader that has gone away (`| head`) is no error.

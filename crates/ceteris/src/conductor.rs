@@ -87,9 +87,9 @@ pub fn plan(study: &Study) -> Result<Plan, Failure> {
 }
 
 /// The commands that a run of `setup` takes.
-pub fn planned_commands(setup: &Setup, cache: &Cache) -> Vec<String> {
-    let data = workload::describe_data(&setup.workload);
-    place::planned_commands(setup, &data, prepare::DATA_SEED, cache)
+pub fn planned_commands(setup: &Setup, cache: &Cache) -> Result<Vec<String>, Failure> {
+    let data = prepare::describe_data(&setup.workload)?;
+    Ok(place::planned_commands(setup, &data, prepare::DATA_SEED, cache))
 }
 
 /// How to go on with this study.

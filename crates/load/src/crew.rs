@@ -123,6 +123,7 @@ impl<'a> Crew<'a> {
             transports.push(connected.transport);
         }
         let decoders = ordinals.iter().map(|_| Decoder::new()).collect();
+        let keeping = vec![None; ordinals.len()];
         let running = tasks.len();
         let clock = Clock::new(start_ns, schedule);
         let mut thread = Thread {
@@ -134,6 +135,7 @@ impl<'a> Crew<'a> {
             transports,
             scratch: Vec::new(),
             decoders,
+            keeping,
             tasks,
             running,
             clock,

@@ -5,9 +5,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::Poll;
 
-use wire::{Expect, Reply};
+use wire::{Expect, FirstRow, Reply};
 
 use crate::arrivals::Arrivals;
 use crate::error::DriveError;
@@ -38,6 +39,8 @@ pub(crate) struct Lane {
     outgoing: RefCell<Vec<u8>>,
     /// The answer that the task being polled waits for, for its decoder.
     expected: Cell<Option<(Expect, u8)>>,
+    /// Where the first row of that answer is to be kept, if it is.
+    keeping: Cell<Option<Rc<RefCell<FirstRow>>>>,
     /// Why the task is being polled.
     wake: Cell<Option<Wake>>,
     /// The task being polled has given its connection up.
@@ -69,6 +72,7 @@ impl Lane {
         Ok(Lane {
             outgoing: RefCell::new(Vec::with_capacity(4096)),
             expected: Cell::new(None),
+            keeping: Cell::new(None),
             wake: Cell::new(None),
             hung_up: Cell::new(false),
             now_ns: Cell::new(0),
@@ -100,6 +104,16 @@ impl Lane {
     #[inline]
     pub(crate) fn expect(&self, expect: Expect, sequence: u8) {
         self.expected.set(Some((expect, sequence)));
+    }
+
+    /// The first row of the answer to the next command is wanted.
+    pub(crate) fn keep(&self, row: Rc<RefCell<FirstRow>>) {
+        self.keeping.set(Some(row));
+    }
+
+    #[inline]
+    pub(crate) fn take_keeping(&self) -> Option<Rc<RefCell<FirstRow>>> {
+        self.keeping.take()
     }
 
     #[inline]

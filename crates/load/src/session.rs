@@ -5,11 +5,12 @@
 //! again when the answer is complete. So a connection costs this struct, its decoder and its
 //! future.
 
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use wire::{Command, Expect, Param, Reply, Template, status, types_signature};
+use wire::{Command, Expect, FirstRow, Kept, Param, Reply, Template, status, types_signature};
 
 use crate::lane::{Lane, Wake};
 use crate::register::{BEGIN, COMMIT, OTHER, ROLLBACK};
@@ -46,13 +47,25 @@ pub struct Session {
     lost: bool,
     /// Whose transaction is under way.
     operation: Operation,
+    /// What was kept of the latest answer of [`Session::execute_keeping`]; the thread's loop fills
+    /// it. None where that was never asked for.
+    first_row: Option<Rc<RefCell<FirstRow>>>,
 }
 
 impl Session {
     pub(crate) fn new(lane: Rc<Lane>, statements: Rc<[u32]>, texts: Rc<[Template]>) -> Session {
         let bound = vec![0; statements.len().div_ceil(64)].into_boxed_slice();
         let operation = Operation { seed: 0, connection: 0, sequence: 0 };
-        Session { lane, statements, texts, bound, status: 0, lost: false, operation }
+        Session {
+            lane,
+            statements,
+            texts,
+            bound,
+            status: 0,
+            lost: false,
+            operation,
+            first_row: None,
+        }
     }
 
     /// The connection has been made again; the server knows the statements by these names.
@@ -88,6 +101,39 @@ impl Session {
         };
         let types = !self.lane.knows_types(&mut self.bound, statement, types_signature(params));
         self.send(name, Command::Execute { statement: id, params, types })
+    }
+
+    /// The same, and keeps the first row of the answer for [`Session::kept`].
+    ///
+    /// # Errors
+    /// As [`Session::execute`].
+    pub fn execute_keeping(&mut self, statement: usize, params: &[Param<'_>]) -> Answer<'_> {
+        let row = Rc::clone(self.first_row.get_or_insert_default());
+        row.borrow_mut().clear();
+        let answer = self.execute(statement, params);
+        // What is never sent must not leave its wish to whoever sends next.
+        if matches!(answer.state, AnswerState::Sent(_)) {
+            answer.session.lane.keep(row);
+        }
+        answer
+    }
+
+    /// Shows `see` the value of column `index`, from 0, of the row that the latest
+    /// [`Session::execute_keeping`] kept.
+    ///
+    /// # Errors
+    /// The value cannot be read.
+    pub fn kept<T>(
+        &self,
+        index: usize,
+        see: impl FnOnce(Kept<'_>) -> T,
+    ) -> Result<T, TransactionError> {
+        let Some(row) = &self.first_row else { return Ok(see(Kept::Null)) };
+        let value = row.borrow();
+        let value = value.value(index, !self.texts.is_empty());
+        value.map(see).map_err(|why| {
+            TransactionError::Workload(format!("cannot keep column {}: {why}", index + 1))
+        })
     }
 
     /// Executes a statement by its text.

@@ -7,13 +7,14 @@
 //! ones, so a transaction's time includes all that the generator itself spends on it. How old an
 //! instant had become when it was last used is recorded (`batching`).
 
+use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use wire::{Command, DecodeError, Decoder, NoRows, Step};
+use wire::{Command, DecodeError, Decoder, FirstRow, NoRows, Step};
 
 use crate::batching::Batch;
 use crate::clock::Clock;
@@ -55,6 +56,8 @@ pub(crate) struct Thread<'a, R> {
     pub scratch: Vec<u8>,
     /// By token, as `tasks`.
     pub decoders: Vec<Decoder>,
+    /// By token: where the first row of the answer under way is to be kept.
+    pub keeping: Vec<Option<Rc<RefCell<FirstRow>>>>,
     /// `None` where the task has ended.
     pub tasks: Vec<Option<Task<'a>>>,
     /// Tasks that have not ended.
@@ -152,13 +155,19 @@ impl<R: Reactor> Thread<'_, R> {
             lane.set_now(now_ns);
         }
         while !rest.is_empty() {
-            match self.decoders[token].feed(rest, &mut NoRows) {
+            let decoder = &mut self.decoders[token];
+            let step = match &self.keeping[token] {
+                None => decoder.feed(rest, &mut NoRows),
+                Some(row) => decoder.feed(rest, &mut *row.borrow_mut()),
+            };
+            match step {
                 Ok(Step::NeedMore) => break,
                 Ok(Step::Reply { reply, used }) => {
                     rest = &rest[used..];
                     self.lane.wake(Wake::Reply(reply));
                     let task = &mut self.tasks[token];
-                    let ended = poll(task, &self.lane, &mut self.decoders[token]);
+                    let keeping = &mut self.keeping[token];
+                    let ended = poll(task, &self.lane, &mut self.decoders[token], keeping);
                     self.running -= usize::from(
                         ended.map_err(|error| failed(self.spec, self.ordinals[token], error))?,
                     );
@@ -226,7 +235,8 @@ impl<R: Reactor> Thread<'_, R> {
     }
 
     fn poll_task(&mut self, token: usize) -> Result<(), DriveError> {
-        let ended = poll(&mut self.tasks[token], &self.lane, &mut self.decoders[token])
+        let keeping = &mut self.keeping[token];
+        let ended = poll(&mut self.tasks[token], &self.lane, &mut self.decoders[token], keeping)
             .map_err(|error| failed(self.spec, self.ordinals[token], error))?;
         self.running -= usize::from(ended);
         if self.lane.take_hung_up() {
@@ -298,12 +308,14 @@ fn poll(
     task: &mut Option<Task<'_>>,
     lane: &Lane,
     decoder: &mut Decoder,
+    keeping: &mut Option<Rc<RefCell<FirstRow>>>,
 ) -> Result<bool, TransactionError> {
     let Some(future) = task else { return Ok(false) };
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Pending => {
             if let Some((expect, sequence)) = lane.take_expected() {
                 decoder.expect(expect, sequence);
+                *keeping = lane.take_keeping();
             }
             Ok(false)
         }

@@ -89,16 +89,22 @@ fn compare(keys: &'static [Key], path: &mut Vec<&'static str>, compared: &mut us
                 assert!(setup_with(path, values).is_ok());
                 assert!(setup_with(path, json!({ "a": [] })).is_err());
             }
+            Kind::Lines => assert!(setup_with(path, json!("x\ny")).is_ok(), "{path:?}"),
+            Kind::Params => {
+                assert!(setup_with(path, json!({ "a": "x", "b": 1, "d": 0.5 })).is_ok());
+                assert!(setup_with(path, json!({ "a": true })).is_err());
+            }
             other => panic!("{path:?}: {other:?} has no place in a setup"),
         }
         path.pop();
     }
 }
 
-const WORKLOADS: usize = 12;
+const WORKLOADS: usize = 13;
 /// Eleven keys on the sysbench 1.x tables, ten times; what each workload adds; `bulk_insert` and
 /// `oltp_legacy`.
 const WORKLOAD_KEYS: usize = 10 * 11 + (1 + 9 + 12 + 5 + 1 + 1 + 2 + 2 + 1 + 2) + 1 + 18;
+const SCRIPT_KEYS: usize = 3;
 
 #[test]
 fn serde_accepts_the_keys_of_the_reference_and_no_others() {
@@ -113,7 +119,7 @@ fn serde_accepts_the_keys_of_the_reference_and_no_others() {
             _ => panic!("{} is no table", key.name),
         }
     }
-    assert_eq!(compared, 2 + 1 + WORKLOADS + WORKLOAD_KEYS + 14);
+    assert_eq!(compared, 2 + 1 + WORKLOADS + WORKLOAD_KEYS + SCRIPT_KEYS + 14);
 }
 
 #[test]
@@ -135,7 +141,8 @@ fn documented_defaults_are_the_defaults() {
             _ => panic!("{} is no table", key.name),
         }
     }
-    assert_eq!(compared, 2 + WORKLOAD_KEYS + 11);
+    // A script has two keys that are nothing where they are not given.
+    assert_eq!(compared, 2 + WORKLOAD_KEYS + SCRIPT_KEYS - 2 + 11);
 }
 
 fn compare_defaults(keys: &[Key], values: &Value, compared: &mut usize) {
@@ -152,7 +159,7 @@ fn compare_defaults(keys: &[Key], values: &Value, compared: &mut usize) {
                 let value: Millis = value.as_str().unwrap().parse().unwrap();
                 assert_eq!(text.parse(), Ok(value), "{}", key.name);
             }
-            Kind::Variables => assert_eq!(value, &json!({})),
+            Kind::Variables | Kind::Params => assert_eq!(value, &json!({})),
             _ => assert_eq!(text, value.as_str().unwrap(), "{}", key.name),
         }
         *compared += 1;

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use crate::quantity::{DURATION_FORMS, Millis, PERCENT_FORMS, Percent};
 use crate::reference::{Key, Kind, LATER_PLACEMENTS, STUDY};
 use crate::source::Fault;
-use crate::suggest::closest;
+use crate::suggest::{allowed, closest, list};
 use crate::tree::{Node, found, integer, number, ordered};
 use crate::variables;
 
@@ -122,6 +122,17 @@ pub(crate) fn value(kind: &'static Kind, node: &Node<'_>, path: &str) -> Result<
             None => Err(wrong_type("a table")),
         },
         Kind::Variable => variable(node, path),
+        Kind::Lines => match node.get_ref().as_str() {
+            Some(_) => Ok(()),
+            None => Err(wrong_type("a string").hint("put it in quotes, `\'\'\'` for many lines")),
+        },
+        Kind::Params => match node.get_ref().as_table() {
+            Some(params) => ordered(params)
+                .into_iter()
+                .try_for_each(|(name, value)| param(value, &joined(path, name.get_ref()))),
+            None => Err(wrong_type("a table")),
+        },
+        Kind::Param => param(node, path),
         Kind::Special(_) => Ok(()),
     }
 }
@@ -229,6 +240,21 @@ fn variable(node: &Node<'_>, path: &str) -> Result<(), Fault> {
     }
 }
 
+/// Whether a value can be a parameter of a script.
+fn param(node: &Node<'_>, path: &str) -> Result<(), Fault> {
+    let fits = match node.get_ref() {
+        DeValue::String(_) => true,
+        value @ DeValue::Integer(_) => integer(value).is_some_and(|n| i64::try_from(n).is_ok()),
+        value => number(value).is_some_and(f64::is_finite),
+    };
+    if fits {
+        return Ok(());
+    }
+    let what = found(node.get_ref());
+    let fault = Fault::new(node.span(), format!("`{path}` cannot be {what} of this value"));
+    Err(fault.hint("a number or a string"))
+}
+
 /// Text that stands in one line of a report: not blank, no control characters.
 pub(crate) fn one_line(text: &str, path: &str, span: Range<usize>) -> Result<(), Fault> {
     if text.trim().is_empty() {
@@ -289,18 +315,6 @@ fn missing(key: &Key, path: &str, span: Range<usize>) -> Fault {
             key.meaning
         )),
     }
-}
-
-/// "did you mean `x`? allowed: ...".
-pub(crate) fn allowed<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    match closest(word, names.clone()) {
-        Some(meant) => format!("did you mean `{meant}`? {}", list(names)),
-        None => list(names),
-    }
-}
-
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    format!("allowed: {}", names.collect::<Vec<_>>().join(", "))
 }
 
 /// The dotted path of every key below `keys`, tables themselves left out.

@@ -3,10 +3,14 @@
 //! `Display` is the rendering that a person sees. It must stay readable without colour and must
 //! not pass control characters of the study on to a terminal.
 
+use std::ops::Range;
+
+use crate::source::{Fault, Sources};
+
 /// Widest piece of a source line that is shown; longer lines are cut around the place.
 const SHOWN_COLUMNS: usize = 120;
 
-/// What is wrong with a study, at a place. `Display` renders it for the terminal: the message, the
+/// What is wrong with a study or a script, at a place. `Display` renders it for the terminal: the message, the
 /// line with carets below it, and a `hint:` line where there is one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyError {
@@ -46,6 +50,20 @@ impl std::fmt::Display for StudyError {
 }
 
 impl StudyError {
+    /// Something wrong at `span` (bytes) of `text`, which is called `source_name`; for scripts,
+    /// which another crate reads.
+    pub fn at(
+        source_name: &str,
+        text: &str,
+        span: Range<usize>,
+        message: String,
+        hint: Option<String>,
+    ) -> StudyError {
+        let mut sources = Sources::new();
+        let base = sources.add(source_name, text);
+        sources.error(Fault { span: span.start + base..span.end + base, message, hint })
+    }
+
     /// The part of the line that is shown and how many characters of it stand before the place.
     fn shown_line(&self) -> (String, usize) {
         let before = self.column.saturating_sub(1);

@@ -35,7 +35,8 @@ pub use quantity::{Millis, Percent};
 pub use setup::{
     Arrivals, BulkInsert, ConfigValue, Connect, Distribution, HostPlacement, LegacyDistribution,
     Load, NontrxMode, Oltp, OltpLegacy, OltpReadOnly, OltpReadWrite, OltpUpdateIndex,
-    OltpUpdateNonIndex, OltpWriteOnly, OnLost, Placement, Protocol, Reactor, Scheduling,
-    SelectRandomPoints, SelectRandomRanges, Server, Setup, Stage, TestMode, Workload,
+    OltpUpdateNonIndex, OltpWriteOnly, OnLost, Param, Placement, Protocol, Reactor, Scheduling,
+    Script, SelectRandomPoints, SelectRandomRanges, Server, Setup, Stage, TestMode, Workload,
 };
 pub use study::{Factor, Level, Published, Question, Study, SweepAxis};
+pub use suggest::allowed;

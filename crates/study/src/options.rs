@@ -14,6 +14,7 @@ use crate::path::{Path, resolve};
 use crate::reference::{Key, Kind, SETUP};
 use crate::setup::Workload;
 use crate::source::{Fault, Sources};
+use crate::suggest::allowed;
 use crate::tree::{self, Node};
 use crate::{cells, check};
 
@@ -39,7 +40,7 @@ pub struct WorkloadOption {
 impl Workload {
     /// The names of all workloads, each with its meaning.
     pub fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
-        variants().iter().map(|key| (key.name, key.meaning))
+        variants().map(|key| (key.name, key.meaning))
     }
 
     /// Every knob of every workload; those of the same name once, as the first workload has it.
@@ -69,10 +70,13 @@ impl Workload {
 
 fn read(name: &str, span: Range<usize>, options: &[(usize, &str)]) -> Result<Workload, Fault> {
     let name = name.replace('-', "_");
-    let Some(variant) = variants().iter().find(|key| key.name == name) else {
-        let names = variants().iter().map(|key| key.name);
+    let Some(variant) = variants().find(|key| key.name == name) else {
+        let names = variants().map(|key| key.name).collect::<Vec<_>>();
+        let names = names.iter().copied();
         let fault = Fault::new(span, format!("there is no workload `{name}`"));
-        return Err(fault.hint(check::allowed(&name, names)));
+        return Err(
+            fault.hint(format!("{}; or the path of a script, `NAME.toml`", allowed(&name, names)))
+        );
     };
     let mut knobs = DeTable::new();
     for (base, text) in options {
@@ -119,12 +123,14 @@ fn option<'t>(
     Ok((path, node))
 }
 
-fn variants() -> &'static [Key] {
+/// All but scripts, which have options of their own.
+fn variants() -> impl Iterator<Item = &'static Key> {
     let workload = SETUP.iter().find(|key| key.name == "workload");
-    match workload.map(|key| &key.kind) {
+    let variants: &[Key] = match workload.map(|key| &key.kind) {
         Some(Kind::Choice(variants)) => variants,
         _ => &[],
-    }
+    };
+    variants.iter().filter(|key| key.name != "script")
 }
 
 fn keys_of(variant: &'static Key) -> &'static [Key] {

@@ -50,6 +50,13 @@ pub(crate) fn resolve(keys: &'static [Key], text: &str, span: Range<usize>) -> R
                     kind = Some(&Kind::Variable);
                 }
             }
+            Kind::Params => {
+                let rest = parts.by_ref().collect::<Vec<_>>().join(".");
+                if !rest.is_empty() {
+                    segments.push(rest);
+                    kind = Some(&Kind::Param);
+                }
+            }
             _ => {
                 if let Some(next) = parts.next() {
                     let whole = joined(&here, part);

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 
-use crate::check::{allowed, value};
+use crate::check::value;
 use crate::question::paths_table;
 use crate::source::Fault;
 use crate::study::{Published, Question};
+use crate::suggest::allowed;
 use crate::tree::{self, Node, spoken};
 
 /// Reads a figure that [`crate::check::table`] has passed.

@@ -138,6 +138,7 @@ fn refuse_table(path: &Path, why: &str) -> Result<(), Fault> {
     let keys = match path.kind {
         Kind::Table(keys) => keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", "),
         Kind::Variables => "any server variable".to_owned(),
+        Kind::Params => "any parameter of the script".to_owned(),
         _ => return Ok(()),
     };
     let hint = if keys.is_empty() {

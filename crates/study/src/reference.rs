@@ -56,6 +56,12 @@ pub(crate) enum Kind {
     Variables,
     /// One variable of it.
     Variable,
+    /// Text of any number of lines.
+    Lines,
+    /// Parameters of a script: any name to a number or a string.
+    Params,
+    /// One parameter of it.
+    Param,
     /// Read by `question`, which knows what the value depends on; the text is for people.
     Special(&'static str),
 }
@@ -232,6 +238,9 @@ impl Kind {
             Kind::Choice(_) => "table of exactly one key".to_owned(),
             Kind::Tables(_) => "array of tables".to_owned(),
             Kind::Variables => "table of variable to value".to_owned(),
+            Kind::Lines => "text".to_owned(),
+            Kind::Params => "table of parameter to value".to_owned(),
+            Kind::Param => "number or string".to_owned(),
             Kind::Variable => "string, number or boolean".to_owned(),
             Kind::Special(text) => (*text).to_owned(),
         }

@@ -15,8 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use load::{Arrivals, Connect, Load, OnLost, Protocol, Reactor, Scheduling, Stage};
 pub use workload::{
     BulkInsert, Distribution, LegacyDistribution, NontrxMode, Oltp, OltpLegacy, OltpReadOnly,
-    OltpReadWrite, OltpUpdateIndex, OltpUpdateNonIndex, OltpWriteOnly, SelectRandomPoints,
-    SelectRandomRanges, TestMode, Workload,
+    OltpReadWrite, OltpUpdateIndex, OltpUpdateNonIndex, OltpWriteOnly, Param, Script,
+    SelectRandomPoints, SelectRandomRanges, TestMode, Workload,
 };
 
 /// One condition, complete: what a cell of the plan runs.

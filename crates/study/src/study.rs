@@ -15,7 +15,7 @@ use crate::plan::{Cell, Plan, PlannedQuestion};
 use crate::quantity::Percent;
 use crate::question::{self, Asked};
 use crate::reference::{DESIGN, Kind, SEED_MAX, SETUP, STUDY};
-use crate::setup::Setup;
+use crate::setup::{Script, Setup, Workload};
 use crate::source::{Fault, Sources};
 use crate::tree::{self, Node};
 
@@ -128,6 +128,15 @@ impl Study {
         sources.add(name, text);
         let bases: Vec<usize> = overrides.iter().map(|text| sources.add("--set", text)).collect();
         read(text, overrides, &bases, &sources).map_err(|fault| sources.error(fault))
+    }
+
+    /// The scripts of all setups, for whoever reads their files to put in their texts.
+    pub fn scripts_mut(&mut self) -> impl Iterator<Item = &mut Script> {
+        let cells = self.cells.iter_mut().flatten().map(|cell| &mut cell.setup);
+        cells.chain([&mut self.baseline]).filter_map(|setup| match &mut setup.workload {
+            Workload::Script(script) => Some(script),
+            _ => None,
+        })
     }
 
     /// The cells and their seeded order. A pure function of the study.

@@ -16,6 +16,18 @@ pub(crate) fn closest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
+/// "did you mean `x`? allowed: ...", for hints.
+pub fn allowed<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    match closest(word, names.clone()) {
+        Some(meant) => format!("did you mean `{meant}`? {}", list(names)),
+        None => list(names),
+    }
+}
+
+pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    format!("allowed: {}", names.collect::<Vec<_>>().join(", "))
+}
+
 /// Optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().collect();

@@ -8,6 +8,7 @@
 //! where it lies.
 
 use crate::command::MAX_PACKET_PAYLOAD;
+use crate::read::length;
 use crate::reply::{DecodeError, MESSAGE_BYTES_MAX, Reply, ServerError};
 
 /// Longest prefix of a payload that decides something: an OK packet up to its warnings.
@@ -27,6 +28,11 @@ pub trait RowSink {
     /// A piece of a row's payload in the encoding of its protocol (text or binary); `end` with the
     /// last piece, which may be empty.
     fn row(&mut self, piece: &[u8], end: bool);
+
+    /// A piece of the definition of a result's column, which precedes the rows; `end` with the
+    /// last, which may be empty.
+    #[inline]
+    fn column(&mut self, _piece: &[u8], _end: bool) {}
 }
 
 /// Lets rows pass unseen.
@@ -201,6 +207,7 @@ impl Decoder {
             let mut reply = None;
             match stage {
                 Stage::Columns { left } if !is_end => {
+                    rows.column(payload, true);
                     stage = match left {
                         0 | 1 => Stage::ColumnsEnd,
                         _ => Stage::Columns { left: left - 1 },
@@ -348,6 +355,9 @@ impl Decoder {
     fn pass<S: RowSink>(&mut self, piece: &[u8], ends: bool, rows: &mut S) {
         match self.kind {
             Kind::Row => rows.row(piece, ends),
+            Kind::Skipped if matches!(self.stage, Stage::Columns { .. }) => {
+                rows.column(piece, ends);
+            }
             Kind::Skipped | Kind::Unknown => {}
             Kind::Head => {
                 let held = usize::from(self.head_len);
@@ -471,22 +481,4 @@ fn ok(mut rest: &[u8]) -> Result<Reply, DecodeError> {
         status: u16::from_le_bytes([s0, s1]),
         warnings: u16::from_le_bytes([w0, w1]),
     })
-}
-
-/// A length-encoded integer, taken off the front; `None` if it is cut or none.
-fn length(bytes: &mut &[u8]) -> Option<u64> {
-    let (&first, rest) = bytes.split_first()?;
-    let size = match first {
-        0..=0xfa => {
-            *bytes = rest;
-            return Some(u64::from(first));
-        }
-        0xfc => 2,
-        0xfd => 3,
-        0xfe => 8,
-        0xfb | 0xff => return None,
-    };
-    let (value, rest) = rest.split_at_checked(size)?;
-    *bytes = rest;
-    Some(value.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
 }

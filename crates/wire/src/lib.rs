@@ -11,10 +11,13 @@
 
 mod command;
 mod decoder;
+mod first_row;
+mod read;
 mod reply;
 mod template;
 
 pub use command::{Command, MAX_PACKET_PAYLOAD, Param, types_signature};
 pub use decoder::{Decoder, Expect, NoRows, RowSink, Step};
+pub use first_row::{FirstRow, KEPT_COLUMNS_MAX, Kept};
 pub use reply::{DecodeError, MESSAGE_BYTES_MAX, Reply, ServerError, status};
 pub use template::Template;

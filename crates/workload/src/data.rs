@@ -45,8 +45,11 @@ pub struct LoadProgress {
 pub type DataFacts = BTreeMap<String, String>;
 
 /// Describes the data that a workload needs, for a dataset's key: equal text, equal rows.
-pub fn describe_data(workload: &Workload) -> String {
-    Schema::of(workload).describe()
+///
+/// # Errors
+/// A script that cannot be read.
+pub fn describe_data(workload: &Workload) -> Result<String, LoadError> {
+    Ok(Schema::of(workload)?.describe())
 }
 
 /// Creates the database and tables and fills them, `threads` connections at once, also within one
@@ -75,10 +78,11 @@ fn fill_database(
     mark: Option<&str>,
     on_progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<DataFacts, LoadError> {
-    let schema = Schema::of(workload);
+    let schema = Schema::of(workload)?;
     // The column is a signed 32-bit INTEGER, as in sysbench.
-    if schema.tables == 0 || schema.rows > i32::MAX as u64 {
-        return Err(LoadError::Size { tables: schema.tables, rows: schema.rows });
+    let rows = schema.rows(1);
+    if schema.tables == 0 || (rows > i32::MAX as u64 && !schema.is_script()) {
+        return Err(LoadError::Size { tables: schema.tables, rows });
     }
     let threads = threads.max(1);
     let generator = schema.generator(seed);
@@ -86,16 +90,26 @@ fn fill_database(
     let mut connection = server::connect(target)?;
     // A server that lacks the engine is to say so and not to take another.
     server::run(&mut connection, "SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION'")?;
-    for statement in tables.iter().flat_map(|table| schema.create(*table)) {
-        server::run(&mut connection, &marked(statement, mark))?;
+    for table in &tables {
+        for statement in schema.create(*table) {
+            let own = mark.filter(|_| !schema.is_script());
+            server::run(&mut connection, &marked(statement, own))?;
+        }
+        // Where a comment could stand in a statement of a script, only its writer knows.
+        if let Some(mark) = mark.filter(|_| schema.is_script()) {
+            let statement = format!("ALTER TABLE {} COMMENT = '{mark}'", schema.name(*table));
+            server::run(&mut connection, &statement)?;
+        }
     }
     drop(connection);
     let chunks = chunks(&schema);
     let sent = fill::fill(&generator, target, &chunks, &schema, threads, on_progress)?;
     // Looking at the rows needs no index, so both go on at once, the longer work first.
     let held = Held::unknown(schema.tables);
-    let steps: Vec<Step<'_>> =
-        tables.into_iter().map(Step::Complete).chain(chunks.iter().map(Step::Look)).collect();
+    let mut steps: Vec<Step<'_>> = tables.into_iter().map(Step::Complete).collect();
+    if !schema.is_script() {
+        steps.extend(chunks.iter().map(Step::Look));
+    }
     server::in_parallel(target, &steps, threads, |connection, step| match step {
         Step::Complete(table) => {
             for statement in schema.complete(*table) {
@@ -107,18 +121,29 @@ fn fill_database(
         }
         Step::Look(chunk) => held.look(connection, &schema, &chunks, chunk),
     })?;
-    held.compare(&schema, &sent)
+    match schema.is_script() {
+        true => verify::script::verify(target, &schema, &sent, threads),
+        false => held.compare(&schema, &sent),
+    }
 }
 
-/// Names of the tables that a workload uses.
-pub fn table_names(workload: &Workload) -> Vec<String> {
-    let schema = Schema::of(workload);
-    (1..=schema.tables).map(|table| schema.name(table)).collect()
+/// A table that a workload uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Its name.
+    pub name: String,
+    /// Rows that it begins with.
+    pub rows: u64,
 }
 
-/// Rows that a workload expects in each of its tables.
-pub fn rows_per_table(workload: &Workload) -> u64 {
-    Schema::of(workload).rows
+/// The tables that a workload uses.
+///
+/// # Errors
+/// A script that cannot be read.
+pub fn tables(workload: &Workload) -> Result<Vec<Planned>, LoadError> {
+    let schema = Schema::of(workload)?;
+    let planned = |table| Planned { name: schema.name(table), rows: schema.rows(table) };
+    Ok((1..=schema.tables).map(planned).collect())
 }
 
 /// A statement of the schema; one that creates a table also gives it its comment, so that there
@@ -157,9 +182,9 @@ fn chunks(schema: &Schema) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let chunk_rows = schema.chunk_rows(CHUNK_ROWS);
     for table in 1..=schema.tables {
-        let mut from = 1;
-        while from <= schema.rows {
-            let to = chunk_rows.saturating_add(from).min(schema.rows + 1);
+        let (mut from, rows) = (1, schema.rows(table));
+        while from <= rows {
+            let to = chunk_rows.saturating_add(from).min(rows + 1);
             chunks.push(Chunk { table, ids: from..to });
             from = to;
         }
@@ -169,6 +194,7 @@ fn chunks(schema: &Schema) -> Vec<Chunk> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use study::{Oltp, OltpLegacy};
 
     use super::*;
@@ -177,7 +203,7 @@ mod tests {
     fn chunks_cover_every_row_once() {
         for rows in [1, CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1, 3 * CHUNK_ROWS + 7] {
             let oltp = Oltp { tables: 2, rows, ..Oltp::default() };
-            let chunks = chunks(&Schema::of(&Workload::OltpDelete(oltp)));
+            let chunks = chunks(&Schema::of(&Workload::OltpDelete(oltp)).unwrap());
             for table in 1..=2 {
                 let mut next = 1;
                 for chunk in chunks.iter().filter(|chunk| chunk.table == table) {
@@ -192,7 +218,7 @@ mod tests {
     #[test]
     fn the_table_of_0_4_12_is_filled_in_order() {
         let legacy = OltpLegacy { rows: 3 * CHUNK_ROWS, ..OltpLegacy::default() };
-        let chunks = chunks(&Schema::of(&Workload::OltpLegacy(legacy)));
+        let chunks = chunks(&Schema::of(&Workload::OltpLegacy(legacy)).unwrap());
         assert_eq!(chunks, [Chunk { table: 1, ids: 1..3 * CHUNK_ROWS + 1 }]);
     }
 }

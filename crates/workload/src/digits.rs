@@ -26,6 +26,22 @@ pub(crate) fn digit_groups<const N: usize>(rng: &mut Rng) -> [u8; N] {
     text
 }
 
+/// The same of any shape, appended to `text`: `groups` of `width` digits, at most 18.
+pub(crate) fn append_digits(rng: &mut Rng, groups: u32, width: u32, text: &mut Vec<u8>) {
+    for group in 0..groups {
+        if group > 0 {
+            text.push(b'-');
+        }
+        let mut value = rng.below(10_u64.saturating_pow(width));
+        let from = text.len();
+        text.resize(from + width as usize, b'0');
+        for digit in text[from..].iter_mut().rev() {
+            *digit = b'0' + (value % 10) as u8;
+            value /= 10;
+        }
+    }
+}
+
 /// Random numbers of 0.4.12 are below this.
 const LEGACY_NUMBERS: u64 = 0x3fff_ffff;
 

@@ -8,10 +8,12 @@ mod data;
 mod digits;
 mod distribution;
 mod oltp;
+mod script;
 
 pub use data::{
-    Cleaned, DATABASE, DataFacts, FoundTable, LoadError, LoadProgress, OWNERSHIP_TABLE, Prepared,
-    Survey, TableState, describe_data, drop_named, drop_own, load_data, prepare, rows_per_table,
-    survey, table_names,
+    Cleaned, DATABASE, DataFacts, FoundTable, LoadError, LoadProgress, OWNERSHIP_TABLE, Planned,
+    Prepared, Survey, TableState, describe_data, drop_named, drop_own, load_data, prepare, survey,
+    tables,
 };
 pub use oltp::{drive, only_reads, statement_count};
+pub use script::check_script;

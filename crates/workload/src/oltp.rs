@@ -26,6 +26,8 @@ use std::sync::atomic::AtomicBool;
 use load::{DriveError, DriveEvent, DriveReport, DriveSpec};
 use study::Workload;
 
+use crate::script::{Driven, compile};
+
 use bulk_insert::BulkInsert;
 use delete::Delete;
 use insert::Insert;
@@ -41,9 +43,10 @@ use update_non_index::UpdateNonIndex;
 use write_only::WriteOnly;
 
 /// Calls `$body` with the workload that `$of` describes, `$connections` driving it. A macro, since
-/// every workload is a type of its own, for which the driver is compiled.
+/// every workload is a type of its own, for which the driver is compiled. A script is read to
+/// `$script` first, for which there is `$other`.
 macro_rules! with {
-    ($of:expr, $connections:expr, $workload:ident => $body:expr) => {
+    ($of:expr, $connections:expr, $workload:ident => $body:expr, $script:ident => $other:expr) => {
         match $of {
             Workload::OltpPointSelect(k) => with!(PointSelect::new(k), $workload => $body),
             Workload::OltpReadOnly(k) => with!(ReadOnly::new(k), $workload => $body),
@@ -61,6 +64,7 @@ macro_rules! with {
             }
             Workload::BulkInsert(_) => with!(BulkInsert, $workload => $body),
             Workload::OltpLegacy(k) => with!(Legacy::new(k, $connections), $workload => $body),
+            Workload::Script($script) => $other,
         }
     };
     ($made:expr, $workload:ident => $body:expr) => {{
@@ -87,10 +91,14 @@ pub fn drive(
     let name = workload.name();
     with!(workload, connections, workload => {
         load::drive(&Named { name, workload }, spec, stop, on_event)
+    }, script => {
+        let script = compile(script).map_err(|error| DriveError::Workload(error.to_string()))?;
+        load::drive(&Driven { script: &script, connections }, spec, stop, on_event)
     })
 }
 
-/// Statements that each connection prepares, of which servers admit only so many.
+/// Statements that each connection prepares, of which servers admit only so many. None of a script
+/// that cannot be read, which [`drive`] refuses.
 pub fn statement_count(workload: &Workload) -> usize {
     statements(workload).len()
 }
@@ -102,7 +110,9 @@ pub fn only_reads(workload: &Workload) -> bool {
 }
 
 fn statements(workload: &Workload) -> Vec<load::Statement> {
-    with!(workload, 1, workload => load::Workload::statements(&workload))
+    with!(workload, 1, workload => load::Workload::statements(&workload), script => {
+        compile(script).map(|script| script.statements).unwrap_or_default()
+    })
 }
 
 /// Connections that the drive opens in all.

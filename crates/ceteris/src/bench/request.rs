@@ -5,10 +5,11 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 
 use load::{Address, DriveSpec, Engine, Pacing, Target, Tls};
-use study::Workload;
+use study::{Param, Script, Workload};
 
 use super::{dsn, password};
 use crate::cli::{BenchAction, BenchArgs, BenchFormat, LoadArgs, ServerArgs};
+use crate::commands::read_script;
 use crate::failure::{EXIT_USAGE, Failure};
 
 /// JSON readers hold numbers as doubles, and a seed that is printed must be the seed that is given.
@@ -53,7 +54,7 @@ pub fn resolve(args: BenchArgs) -> Result<Request, Failure> {
             .code(EXIT_USAGE)
             .hint("the tables of a workload have the names that it gives them"));
     }
-    let workload = Workload::from_options(workload_name(&args.workload), &args.options.given)?;
+    let workload = workload(&args.workload, &args.options.given)?;
     let mut spec = spec(&args.load)?;
     let mut target = target(&args.server)?;
     let whose = format!("{} at {}", target.user, target.address);
@@ -69,6 +70,23 @@ pub fn resolve(args: BenchArgs) -> Result<Request, Failure> {
         percentile: args.output.percentile,
         histogram: args.output.histogram,
     })
+}
+
+/// A script by its path, or a built-in workload by its name.
+fn workload(given: &str, options: &[(String, String)]) -> Result<Workload, Failure> {
+    if !given.ends_with(".toml") {
+        return Ok(Workload::from_options(workload_name(given), options)?);
+    }
+    let params =
+        options.iter().map(|(name, value)| (name.replace('-', "_"), Param::from_word(value)));
+    let script = Script {
+        file: Some(given.to_owned()),
+        params: params.collect(),
+        text: Some(read_script(Path::new(given))?),
+    };
+    let workload = Workload::Script(script);
+    workload::check_script(&workload)?;
+    Ok(workload)
 }
 
 /// sysbench is given paths of scripts: `/usr/share/sysbench/oltp_read_only.lua`.

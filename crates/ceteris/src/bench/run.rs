@@ -84,7 +84,7 @@ fn headline(request: &Request) -> Result<String, Failure> {
     };
     Ok(format!(
         "{}: {} connections{loop_} for {}{warmup} to {}; seed {}",
-        request.workload.name(),
+        request.workload.called(),
         spec.connections,
         span(spec.measure),
         place(request.target()?),

@@ -22,9 +22,17 @@ enum Heard {
 pub fn prepare(request: &Request, talk: &Talk) -> Ended {
     let interrupt = listen()?;
     let target = request.target()?;
-    let rows = workload::rows_per_table(&request.workload);
-    let tables = workload::table_names(&request.workload).len();
-    talk.say(&format!("{tables} tables of {rows} rows on {}", place(target)));
+    let planned = workload::tables(&request.workload).map_err(|error| load_failure(&error))?;
+    let tables = planned.len();
+    let rows = planned.first().map_or(0, |table| table.rows);
+    let what = match planned.iter().all(|table| table.rows == rows) {
+        true => format!("{tables} tables of {rows} rows"),
+        false => {
+            let rows: u64 = planned.iter().map(|table| table.rows).sum();
+            format!("{tables} tables, {rows} rows in all,")
+        }
+    };
+    talk.say(&format!("{what} on {}", place(target)));
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get()).clamp(2, 8);
     let (workload, target) = (request.workload.clone(), target.clone());
     let (say, hear) = channel();
@@ -101,7 +109,7 @@ pub fn look(request: &Request, talk: &Talk) -> Result<Survey, Failure> {
     let survey =
         workload::survey(&request.workload, target).map_err(|error| load_failure(&error))?;
     let of_state = |wanted| survey.tables.iter().filter(move |table| table.state == wanted);
-    let prepare = format!("`ceteris bench {} prepare` makes them", request.workload.name());
+    let prepare = format!("`ceteris bench {} prepare` makes them", request.workload.called());
     if let Some(missing) = of_state(TableState::Missing).next() {
         let n = of_state(TableState::Missing).count();
         let message =
@@ -121,13 +129,14 @@ pub fn look(request: &Request, talk: &Talk) -> Result<Survey, Failure> {
                 "{}{} not created by ceteris bench, and {} would change rows",
                 table.name,
                 and_others(foreign, "was", "were"),
-                request.workload.name()
+                request.workload.called()
             );
             return Err(Failure::new(message)
                 .hint("--write-foreign-tables drives them all the same; reading needs no leave"));
         }
     }
-    let rows = workload::rows_per_table(&request.workload);
+    let planned = workload::tables(&request.workload).map_err(|error| load_failure(&error))?;
+    let rows = planned.first().map_or(0, |table| table.rows);
     let short = survey.tables.iter().find(|table| table.max_id.is_some_and(|id| id < rows));
     if let Some(table) = short {
         talk.warn(&format!(

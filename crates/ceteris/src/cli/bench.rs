@@ -23,7 +23,8 @@ use super::quantity::{
 #[command(after_help = AFTER_HELP, override_usage = "\
 ceteris bench <WORKLOAD> [prepare|run|cleanup] --dsn <DSN> [OPTIONS]")]
 pub struct BenchArgs {
-    /// What is driven, by its name in a study file
+    /// What is driven, by its name in a study file, or a script of your own: a path that ends in
+    /// .toml, whose parameters are given as --option NAME=VALUE
     pub workload: String,
     /// What to do
     #[arg(value_enum, default_value_t = BenchAction::Run)]

@@ -9,7 +9,7 @@ use study::{Plan, Study};
 use super::{json, print, read_study};
 use crate::cli::{PlanArgs, PlanFormat};
 use crate::conductor::{self, OVERHEAD_GUESS, describe};
-use crate::failure::{EXIT_OK, Ended};
+use crate::failure::{EXIT_OK, Ended, Failure};
 use crate::talk::span;
 
 /// The plan as JSON.
@@ -49,7 +49,7 @@ pub fn plan(args: PlanArgs) -> Ended {
     let study = read_study(&args.study)?;
     let plan = conductor::plan(&study)?;
     let cache = Cache::look()?;
-    let printed = printed(&study, &plan, &cache);
+    let printed = printed(&study, &plan, &cache)?;
     match args.format {
         PlanFormat::Json => print(&json(&printed)?)?,
         PlanFormat::Text => print(&text(&study, &printed))?,
@@ -57,33 +57,31 @@ pub fn plan(args: PlanArgs) -> Ended {
     Ok(EXIT_OK)
 }
 
-fn printed<'a>(study: &'a Study, plan: &'a Plan, cache: &Cache) -> Printed<'a> {
+fn printed<'a>(study: &'a Study, plan: &'a Plan, cache: &Cache) -> Result<Printed<'a>, Failure> {
     let estimate = plan.estimate(OVERHEAD_GUESS);
     let questions = plan.questions.iter().zip(&study.questions).enumerate();
-    Printed {
+    let questions = questions.map(|(index, (planned, question))| {
+        let cells = planned.cells.iter().map(|cell| {
+            let commands = conductor::planned_commands(&cell.setup, cache)?;
+            Ok(PrintedCell { cell, commands })
+        });
+        Ok(PrintedQuestion {
+            name: &planned.name,
+            factor: &question.factor.paths,
+            blocks: planned.blocks,
+            max_blocks: planned.max_blocks,
+            cells: cells.collect::<Result<_, Failure>>()?,
+            order: (0..planned.blocks).map(|block| plan.order(index, block)).collect(),
+        })
+    });
+    Ok(Printed {
         schema: 1,
         study: &study.title,
         seed: plan.seed,
         estimate_s: estimate.time.as_secs_f64(),
         estimate_max_s: estimate.max_time.as_secs_f64(),
-        questions: questions
-            .map(|(index, (planned, question))| PrintedQuestion {
-                name: &planned.name,
-                factor: &question.factor.paths,
-                blocks: planned.blocks,
-                max_blocks: planned.max_blocks,
-                cells: planned
-                    .cells
-                    .iter()
-                    .map(|cell| PrintedCell {
-                        cell,
-                        commands: conductor::planned_commands(&cell.setup, cache),
-                    })
-                    .collect(),
-                order: (0..planned.blocks).map(|block| plan.order(index, block)).collect(),
-            })
-            .collect(),
-    }
+        questions: questions.collect::<Result<_, Failure>>()?,
+    })
 }
 
 fn text(study: &Study, printed: &Printed) -> String {

@@ -26,6 +26,13 @@ pub struct Prepared {
     pub dataset: Option<Arc<Dataset>>,
 }
 
+/// See [`workload::describe_data`]; a script was read before, so that this fails only if it has
+/// not been.
+pub fn describe_data(workload: &study::Workload) -> Result<String, Failure> {
+    let text = workload::describe_data(workload);
+    text.map_err(|error| Failure::new(crate::failure::chain(&error)))
+}
+
 /// Prepares cells and remembers what it has.
 #[derive(Default)]
 pub struct Preparer {
@@ -43,7 +50,7 @@ impl Preparer {
         interrupt: &Interrupt,
     ) -> Result<Prepared, Failure> {
         let package = self.package(&setup.server.package, placing, talk)?;
-        let data = workload::describe_data(&setup.workload);
+        let data = describe_data(&setup.workload)?;
         let key = DatasetKey::new(&package, setup, &data, DATA_SEED);
         if let Some(dataset) = self.datasets.get(&key.hash) {
             return Ok(Prepared { package, dataset: Some(Arc::clone(dataset)) });

@@ -130,3 +130,40 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     }
     files
 }
+
+/// The script's text is in the result, so that it no longer matters what becomes of its file.
+#[test]
+fn a_question_varies_a_parameter_of_a_script() {
+    if !server_installed() {
+        return;
+    }
+    let lab = Laboratory::new();
+    let bank = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/bank_transfer.toml");
+    let bank = std::fs::read_to_string(bank).unwrap();
+    lab.write("bank.toml", &bank);
+    let study = small_study("installed")
+        .replace("[workload.oltp_write_only]\ntables = 2\nrows   = 1_000", SCRIPT)
+        .replace("server.config.innodb_flush_log_at_trx_commit", "workload.script.params.theta")
+        .replace("[2, 1]", "[0.5, 0.99]");
+    lab.write("study.toml", &study);
+    let said = lab.succeed(&["run", "study.toml", "--report", "page.html"]);
+    assert!(said.contains("workload.script.params.theta"), "{said}");
+    let shown = lab.show("results/study.ceteris");
+    let runs = shown["questions"][0]["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4);
+    assert!(runs.iter().all(|run| run["tps"].as_f64().unwrap() > 0.0));
+    let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+    assert!(page.contains("bank.toml"), "the condition names the script");
+
+    lab.write("bank.toml", &bank.replace("weight = 3", "weight = 4"));
+    let refused = lab.run(&["run", "study.toml"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("another version"));
+    lab.write("bank.toml", &bank.replace("weight = 3", "wieght = 3"));
+    let refused = lab.run(&["run", "study.toml"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let complaint = String::from_utf8(refused.stderr).unwrap();
+    assert!(complaint.contains("bank.toml") && complaint.contains("`weight`?"), "{complaint}");
+}
+
+const SCRIPT: &str = "[workload.script]\nfile = \"bank.toml\"\nparams = { accounts = 2_000 }";

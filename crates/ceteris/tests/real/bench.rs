@@ -280,3 +280,29 @@ fn what_is_wrong_is_told_with_the_next_step() {
     let complaint = bad(&lab, &server, 1, &["oltp_read_only"]);
     assert!(complaint.contains("check user, password"), "{complaint}");
 }
+
+#[test]
+fn a_script_is_a_workload_like_any_other() {
+    let lab = Laboratory::new();
+    let Some(server) = PrivateServer::start(&lab) else { return };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/oltp_read_write.toml");
+    let script = path.to_str().unwrap();
+    let complaint = bad(&lab, &server, 2, &[script, "--option", "range_sise=5"]);
+    assert!(complaint.contains("did you mean `range_size`?"), "{complaint}");
+    let complaint = bad(&lab, &server, 1, &[script]);
+    assert!(complaint.contains("oltp_read_write.toml prepare"), "{complaint}");
+
+    good(&lab, &server, &[script, "prepare"]);
+    assert_eq!(server.tables(), ["ceteris_bench", "sbtest1", "sbtest2"]);
+    let words = [script, "--time=1", "-c", "3", "--option", "range_size=5", "--format=json"];
+    let told = result(&good(&lab, &server, &words));
+    assert!(told["transactions"].as_u64().unwrap() > 0);
+    assert_eq!(told["workload"]["name"], "script");
+    let options = &told["workload"]["options"];
+    assert_eq!(options["params"]["range_size"], 5);
+    assert!(options["text"].as_str().unwrap().contains("[[transaction]]"));
+    assert_eq!(told["workload"]["foreign_tables"], 0);
+    assert_eq!(told["kinds"][0]["name"], "oltp_read_write");
+    good(&lab, &server, &[script, "cleanup"]);
+    assert_eq!(server.tables(), Vec::<String>::new());
+}

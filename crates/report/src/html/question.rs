@@ -199,6 +199,10 @@ fn condition(setup: &Value) -> Vec<String> {
             .as_object()
             .into_iter()
             .flatten()
+            // What is not set, and the text of a script, which the plan in the result tells.
+            .filter(|(_, value)| {
+                !value.is_null() && !value.as_str().is_some_and(|text| text.contains('\n'))
+            })
             .map(|(key, value)| {
                 format!("{key} {}", value.as_u64().map_or_else(|| plain(value), count))
             })

@@ -17,6 +17,7 @@ pub(super) const WORKLOAD: Key = required(
         workload("select_random_ranges", RANDOM_RANGES, "sysbench 1.x `select_random_ranges`"),
         workload("bulk_insert", BULK_INSERT, "sysbench 1.x `bulk_insert`"),
         workload("oltp_legacy", LEGACY, "sysbench 0.4.12 `oltp`"),
+        workload("script", SCRIPT, "a script of your own"),
     ]),
     "what is driven against the server; `docs/workloads.md` says what each one sends",
 );
@@ -219,4 +220,20 @@ const LEGACY: &[Key] = &[
         "percent of the draws that go to the hot rows, in `special`",
     ),
     key("mysql_table_engine", Kind::Text, "`innodb`", "storage engine of the table"),
+];
+
+const SCRIPT: &[Key] = &[
+    key(
+        "file",
+        Kind::Text,
+        "none",
+        "path of the script, relative to the study; `docs/scripts.md` says what stands in it",
+    ),
+    key("params", Kind::Params, "empty", "values in place of those of the script's own `[params]`"),
+    key(
+        "text",
+        Kind::Lines,
+        "none",
+        "the script itself, in place of `file`; results carry it, so that they can be repeated",
+    ),
 ];

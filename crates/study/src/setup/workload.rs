@@ -5,10 +5,12 @@
 //! so a macro writes the knobs that the sysbench 1.x tables have in common into each struct.
 
 mod legacy;
+mod script;
 
 use serde::{Deserialize, Serialize};
 
 pub use legacy::{LegacyDistribution, NontrxMode, OltpLegacy, TestMode};
+pub use script::{Param, Script};
 
 /// What is driven: schema, data and transactions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +40,8 @@ pub enum Workload {
     BulkInsert(BulkInsert),
     /// sysbench 0.4.12 `oltp`.
     OltpLegacy(OltpLegacy),
+    /// A script of the user's own.
+    Script(Script),
 }
 
 /// How row ids are drawn; formulas in `workload`.
@@ -275,6 +279,15 @@ impl Workload {
             Workload::SelectRandomRanges(_) => "select_random_ranges",
             Workload::BulkInsert(_) => "bulk_insert",
             Workload::OltpLegacy(_) => "oltp_legacy",
+            Workload::Script(_) => "script",
+        }
+    }
+
+    /// As a command line names it: the path of a script, else the name.
+    pub fn called(&self) -> &str {
+        match self {
+            Workload::Script(script) => script.name(),
+            _ => self.name(),
         }
     }
 
@@ -310,6 +323,12 @@ impl Workload {
                         k.tables
                     ),
                     "raise workload.bulk_insert.tables",
+                ));
+            }
+            Workload::Script(Script { file: None, text: None, .. }) => {
+                return Err((
+                    "no script is named".to_owned(),
+                    "such as `[workload.script]` with `file = \"orders.toml\"`",
                 ));
             }
             _ => false,

@@ -5,6 +5,9 @@ use std::fmt;
 /// Why a load failed. No message holds a password.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// The script that describes the tables cannot be read.
+    #[error("the script cannot be used\n{0}")]
+    Script(#[from] Box<study::StudyError>),
     /// There is nothing to load, or more than ids can name.
     #[error("cannot load {tables} tables of {rows} rows")]
     Size {
@@ -119,6 +122,7 @@ impl LoadError {
     /// The next step for the reader, shown as a `hint:` line.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
+            LoadError::Script(_) => return None,
             LoadError::Size { .. } => {
                 "rows must lie between 1 and 2147483647, tables be at least 1"
             }

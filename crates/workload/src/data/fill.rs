@@ -1,5 +1,6 @@
 //! Filling the tables over several connections, also within one table: by LOAD DATA LOCAL where the
-//! server allows it, which spares it from parsing, else by long INSERTs.
+//! server allows it, which spares it from parsing, else, and for scripts, whose values may hold
+//! anything, by long INSERTs.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -51,14 +52,14 @@ pub(super) fn fill(
     on_progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Vec<Sent>, LoadError> {
     let sent: Vec<Sent> = (0..schema.tables).map(|_| Sent::default()).collect();
-    let total = u64::from(schema.tables) * schema.rows;
+    let total = (1..=schema.tables).map(|table| schema.rows(table)).sum();
     on_progress(LoadProgress { rows: 0, total });
     std::thread::scope(|scope| {
         let (say, hear) = channel();
         let filled = scope.spawn(|| {
             let say = say;
             server::in_parallel(target, chunks, threads, |connection, chunk| {
-                fill_chunk(connection, generator, &schema.name(chunk.table), chunk, &sent, &say)
+                fill_chunk(connection, generator, schema, chunk, &sent, &say)
             })
         });
         let (mut rows, mut told) = (0, 0);
@@ -85,16 +86,16 @@ pub(super) fn fill(
 fn fill_chunk(
     connection: &mut Conn,
     generator: &Generator,
-    table: &str,
+    schema: &Schema,
     chunk: &Chunk,
     sent: &[Sent],
     say: &Sender<u64>,
 ) -> Result<(), LoadError> {
     prepare_session(connection)?;
-    let checksum = if takes_files(connection)? {
-        send_as_file(connection, generator, table, chunk, say)?
+    let checksum = if !schema.is_script() && takes_files(connection)? {
+        send_as_file(connection, generator, &schema.name(chunk.table), chunk, say)?
     } else {
-        insert(connection, generator, table, chunk, say)?
+        insert(connection, generator, &schema.insert(chunk.table), chunk, say)?
     };
     let sent = &sent[chunk.table as usize - 1];
     sent.rows.fetch_add(chunk.ids.end - chunk.ids.start, Ordering::Relaxed);
@@ -150,7 +151,7 @@ fn send_as_file(
 fn insert(
     connection: &mut Conn,
     generator: &Generator,
-    table: &str,
+    insert: &str,
     chunk: &Chunk,
     say: &Sender<u64>,
 ) -> Result<u64, LoadError> {
@@ -159,7 +160,7 @@ fn insert(
     let (mut ids, mut checksum) = (chunk.ids.clone(), 0);
     while !ids.is_empty() {
         out.clear();
-        out.extend_from_slice(format!("INSERT INTO {table} (id, k, c, pad) VALUES ").as_bytes());
+        out.extend_from_slice(insert.as_bytes());
         let from = ids.start;
         while out.len() < insert_bytes
             && let Some(id) = ids.next()
@@ -172,7 +173,7 @@ fn insert(
         }
         connection
             .query_drop(String::from_utf8_lossy(&out))
-            .map_err(|error| LoadError::statement(&format!("INSERT INTO {table} ..."), error))?;
+            .map_err(|error| LoadError::statement(&format!("{insert}..."), error))?;
         // As above.
         let _ = say.send(ids.start - from);
     }

@@ -14,9 +14,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 use study::Workload;
 
-use super::{
-    DataFacts, LoadError, LoadProgress, describe_data, fill_database, server, table_names,
-};
+use super::{DataFacts, LoadError, LoadProgress, describe_data, fill_database, server, tables};
 
 /// Name of the list.
 pub const OWNERSHIP_TABLE: &str = "ceteris_bench";
@@ -43,7 +41,7 @@ pub struct FoundTable {
     pub name: String,
     /// Whose it is.
     pub state: TableState,
-    /// Largest row id, where the table has some and was looked into.
+    /// Largest row id, where the table has some and was looked into; those of scripts are not.
     pub max_id: Option<u64>,
 }
 
@@ -85,7 +83,7 @@ pub struct Cleaned {
 pub fn survey(workload: &Workload, target: &Target) -> Result<Survey, LoadError> {
     let mut connection = server::open(target, None)?;
     let version: Option<String> = first(&mut connection, "SELECT VERSION()")?;
-    let names = table_names(workload);
+    let names = table_names(workload)?;
     let mut tables = Vec::with_capacity(names.len());
     if !server::exists(&mut connection, server::database(target))? {
         let missing = |name| FoundTable { name, state: TableState::Missing, max_id: None };
@@ -97,7 +95,9 @@ pub fn survey(workload: &Workload, target: &Target) -> Result<Survey, LoadError>
     for name in names {
         let state = register.state(&name);
         let mut max_id = None;
-        if state != TableState::Missing && tables.len() < LOOKED_INTO_MAX {
+        let looked_into =
+            tables.len() < LOOKED_INTO_MAX && !matches!(workload, Workload::Script(_));
+        if state != TableState::Missing && looked_into {
             // A table that is quite another has no ids; its statements will say so.
             let id = connection.query_first(format!("SELECT MAX(id) FROM {}", quoted(&name)));
             max_id = id.unwrap_or_default().flatten();
@@ -127,7 +127,7 @@ pub fn prepare(
     }
     let mut connection = server::connect(target)?;
     let register = Register::read(&mut connection, database)?;
-    let names = table_names(workload);
+    let names = table_names(workload)?;
     let of_state = |wanted: &[TableState]| -> Vec<&String> {
         names.iter().filter(|name| wanted.contains(&register.state(name))).collect()
     };
@@ -154,7 +154,7 @@ pub fn prepare(
         "REPLACE INTO {OWNERSHIP_TABLE} (table_name, mark, workload, rows_of, state, created) \
          VALUES (?, ?, ?, ?, 'loading', UTC_TIMESTAMP())"
     );
-    let rows = describe_data(workload);
+    let rows = describe_data(workload)?;
     for name in &names {
         let values = (name.as_str(), mark.as_str(), workload.name(), rows.as_str());
         connection.exec_drop(&text, values).map_err(|error| LoadError::statement(&text, error))?;
@@ -221,6 +221,10 @@ pub fn drop_named(target: &Target, names: &[String]) -> Result<Cleaned, LoadErro
         cleaned.dropped.push(name.clone());
     }
     Ok(cleaned)
+}
+
+fn table_names(workload: &Workload) -> Result<Vec<String>, LoadError> {
+    Ok(tables(workload)?.into_iter().map(|table| table.name).collect())
 }
 
 /// The list, and what the database holds.

@@ -2,10 +2,13 @@
 
 use std::io::Write as _;
 
+use std::sync::Arc;
+
 use load::Rng;
 
 use crate::digits::{C_BYTES, PAD_BYTES, digit_groups};
 use crate::distribution::{Ids, Law};
+use crate::script::Script;
 
 /// Makes rows.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub(super) enum Rows {
     Random(Ids),
     /// sysbench 0.4.12: the same in every row.
     Legacy,
+    /// As the columns of a script say.
+    Script(Arc<Script>),
 }
 
 /// `pad` of 0.4.12; `c` is a blank, which a CHAR column does not keep.
@@ -83,6 +88,8 @@ impl Generator {
                 };
                 crc32fast::hash(line)
             }
+            // A script has one form only; see `fill`.
+            Rows::Script(script) => script.write_row(self.seed, table, id, out, line),
         }
     }
 

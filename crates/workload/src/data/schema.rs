@@ -1,21 +1,25 @@
 //! The tables that a workload begins with, as sysbench's `prepare` makes them.
 
+use std::sync::Arc;
+
 use study::{NontrxMode, Oltp, OltpLegacy, TestMode, Workload};
 
+use super::LoadError;
 use super::row::{Generator, Rows};
 use crate::distribution::Law;
+use crate::script::{Script, Table, compile};
 
 /// Tables, all alike.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Schema {
     /// How many.
     pub tables: u32,
-    /// Rows to load into each.
-    pub rows: u64,
+    /// Rows to load into each; those of a script have numbers of their own.
+    rows: u64,
     kind: Kind,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Kind {
     /// `sbtest1..N` of sysbench 1.x.
     Numbered(Oltp),
@@ -23,11 +27,15 @@ enum Kind {
     Bulk,
     /// `sbtest` of sysbench 0.4.12.
     Legacy { engine: String },
+    /// Of a script.
+    Script(Arc<Script>),
 }
 
 impl Schema {
-    pub(super) fn of(workload: &Workload) -> Schema {
-        match workload {
+    /// # Errors
+    /// A script that cannot be read.
+    pub(super) fn of(workload: &Workload) -> Result<Schema, LoadError> {
+        Ok(match workload {
             Workload::OltpPointSelect(k) | Workload::OltpDelete(k) => Schema::numbered(k.oltp()),
             Workload::OltpReadOnly(k) => Schema::numbered(k.oltp()),
             Workload::OltpReadWrite(k) => Schema::numbered(k.oltp()),
@@ -43,7 +51,12 @@ impl Schema {
             Workload::OltpInsert(k) => Schema::numbered(k.oltp()),
             Workload::BulkInsert(k) => Schema { tables: k.tables, rows: 0, kind: Kind::Bulk },
             Workload::OltpLegacy(k) => Schema::legacy(k),
-        }
+            Workload::Script(script) => {
+                let script = compile(script).map_err(Box::new)?;
+                let tables = u32::try_from(script.tables.len()).unwrap_or(u32::MAX);
+                Schema { tables, rows: 0, kind: Kind::Script(Arc::new(script)) }
+            }
+        })
     }
 
     fn numbered(oltp: Oltp) -> Schema {
@@ -55,6 +68,38 @@ impl Schema {
         let inserts = k.test_mode == TestMode::Nontrx && k.nontrx_mode == NontrxMode::Insert;
         let rows = if inserts { 0 } else { k.rows };
         Schema { tables: 1, rows, kind: Kind::Legacy { engine: k.mysql_table_engine.clone() } }
+    }
+
+    /// The table of a script.
+    fn of_script(&self, table: u32) -> Option<&Table> {
+        match &self.kind {
+            Kind::Script(script) => script.tables.get((table as usize).wrapping_sub(1)),
+            _ => None,
+        }
+    }
+
+    /// Its tables are a script's own.
+    pub(super) fn is_script(&self) -> bool {
+        matches!(self.kind, Kind::Script(_))
+    }
+
+    /// Rows to load into a table.
+    pub(super) fn rows(&self, table: u32) -> u64 {
+        self.of_script(table).map_or(self.rows, |table| table.rows)
+    }
+
+    /// How an INSERT into a table begins.
+    pub(super) fn insert(&self, table: u32) -> String {
+        let name = self.name(table);
+        match self.of_script(table) {
+            Some(script) => format!("INSERT INTO {name} ({}) VALUES ", script.columns()),
+            None => format!("INSERT INTO {name} (id, k, c, pad) VALUES "),
+        }
+    }
+
+    /// The columns of a script's table, if a checksum of them tells anything.
+    pub(super) fn exact_columns(&self, table: u32) -> Option<Vec<&str>> {
+        self.of_script(table).and_then(Table::exact_columns)
     }
 
     /// Equal text, equal tables and rows.
@@ -79,6 +124,7 @@ impl Schema {
             Kind::Legacy { engine } => {
                 format!("{}, {rows} rows{}", Rows::LEGACY, engine_unless_usual(engine))
             }
+            Kind::Script(script) => script.description.clone(),
         }
     }
 
@@ -87,6 +133,7 @@ impl Schema {
         let rows = match &self.kind {
             Kind::Numbered(oltp) => Rows::random(oltp.rows, Law::of(oltp)),
             Kind::Bulk | Kind::Legacy { .. } => Rows::Legacy,
+            Kind::Script(script) => Rows::Script(Arc::clone(script)),
         };
         Generator::new(seed, rows)
     }
@@ -96,7 +143,7 @@ impl Schema {
     pub(super) fn chunk_rows(&self, usual: u64) -> u64 {
         match self.kind {
             Kind::Legacy { .. } => u64::MAX,
-            Kind::Numbered(_) | Kind::Bulk => usual,
+            Kind::Numbered(_) | Kind::Bulk | Kind::Script(_) => usual,
         }
     }
 
@@ -105,6 +152,9 @@ impl Schema {
         match self.kind {
             Kind::Numbered(_) | Kind::Bulk => format!("sbtest{table}"),
             Kind::Legacy { .. } => "sbtest".to_owned(),
+            Kind::Script(_) => {
+                self.of_script(table).map(|one| one.name.clone()).unwrap_or_default()
+            }
         }
     }
 
@@ -135,6 +185,9 @@ impl Schema {
                 ),
                 format!("CREATE INDEX k ON {name}(k)"),
             ],
+            Kind::Script(_) => {
+                self.of_script(table).map(|one| one.create.clone()).unwrap_or_default()
+            }
         }
     }
 
@@ -144,7 +197,7 @@ impl Schema {
             Kind::Numbered(oltp) if oltp.create_secondary => {
                 vec![format!("CREATE INDEX k_{table} ON sbtest{table}(k)")]
             }
-            _ => Vec::new(),
+            _ => self.of_script(table).map(|one| one.after.clone()).unwrap_or_default(),
         }
     }
 }
@@ -163,12 +216,13 @@ fn quoted(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use study::{BulkInsert, Distribution, OltpReadOnly, OltpWriteOnly, SelectRandomPoints};
 
     use super::*;
 
     fn describe(workload: &Workload) -> String {
-        Schema::of(workload).describe()
+        Schema::of(workload).unwrap().describe()
     }
 
     #[test]
@@ -230,7 +284,7 @@ mod tests {
     fn an_engine_cannot_end_its_statement() {
         let engine = "innodb`; DROP TABLE x; --".to_owned();
         let oltp = Oltp { mysql_storage_engine: engine, ..Oltp::default() };
-        let text = Schema::of(&Workload::OltpDelete(oltp)).create(1).remove(0);
+        let text = Schema::of(&Workload::OltpDelete(oltp)).unwrap().create(1).remove(0);
         assert!(text.ends_with("ENGINE = `innodb``; DROP TABLE x; --`"), "{text}");
     }
 }

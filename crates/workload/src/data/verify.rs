@@ -1,5 +1,7 @@
 //! Does the server hold what was sent?
 
+pub(super) mod script;
+
 use std::sync::Mutex;
 
 use mysql::Conn;

@@ -6,6 +6,7 @@
 
 mod legacy;
 mod log;
+mod script;
 mod server;
 mod statements;
 mod sysbench;
