@@ -118,6 +118,9 @@ pub fn schedule(args: &Args, page: &mut Page) -> Result<(), Failed> {
     for _ in 0..args.pairs {
         let floor = std::thread::spawn(floor_ms(args.seconds));
         let (_, report) = ceteris::drive(&args.ceteris, &workload, &half)?;
+        if report.schedule_error.max == 0.0 {
+            return Err("the drive says nothing of its schedule error".into());
+        }
         floors.push(floor.join().map_err(|_| "the sleeper panicked")?);
         errors.push(report.schedule_error.p999);
     }
