@@ -19,6 +19,13 @@ pub struct PrivateServer {
     dir: TempDir,
 }
 
+/// Who may run a server when we are root: `mysql`, or `nobody` where Debian's package that makes
+/// the first is not installed.
+fn server_user() -> &'static str {
+    let known = Command::new("id").arg("mysql").output();
+    if known.is_ok_and(|known| known.status.success()) { "mysql" } else { "nobody" }
+}
+
 impl PrivateServer {
     /// `None`, loudly, where there is no MariaDB. The laboratory's turn is ours meanwhile.
     pub fn start(lab: &Laboratory) -> Option<PrivateServer> {
@@ -34,13 +41,19 @@ impl PrivateServer {
             of.uid() == 0
         });
         if root {
-            let given = Command::new("chown").args(["-R", "mysql:"]).arg(dir.path()).status();
-            assert!(given.unwrap().success(), "chown to the user mysql");
+            let owner = format!("{}:", server_user());
+            let given = Command::new("chown").arg("-R").arg(&owner).arg(dir.path()).status();
+            assert!(given.unwrap().success(), "chown to {owner}");
         }
         let command = |program: &Path| {
             let mut command = if root {
                 let mut command = Command::new("setpriv");
-                command.args(["--reuid=mysql", "--regid=mysql", "--clear-groups"]).arg(program);
+                let id = |flag: &str| {
+                    let told = Command::new("id").args([flag, server_user()]).output().unwrap();
+                    String::from_utf8_lossy(&told.stdout).trim().to_owned()
+                };
+                command.arg(format!("--reuid={}", id("-u")));
+                command.arg(format!("--regid={}", id("-g"))).arg("--clear-groups").arg(program);
                 command
             } else {
                 Command::new(program)
