@@ -17,6 +17,33 @@ pub fn drive(
     workload: &Workload,
     spec: &DriveSpec,
 ) -> Result<(Sample, DriveReport), Failed> {
+    drive_watched(binary, workload, spec, |_| {})
+}
+
+/// Largest resident memory of a worker process over its life, bytes.
+pub fn peak_memory_bytes(
+    binary: &Path,
+    workload: &Workload,
+    spec: &DriveSpec,
+) -> Result<f64, Failed> {
+    let mut peak_kib = 0.0f64;
+    drive_watched(binary, workload, spec, |pid| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+        let resident = status.unwrap_or_default().lines().find_map(|line| {
+            line.strip_prefix("VmHWM:")?.trim().trim_end_matches(" kB").parse::<f64>().ok()
+        });
+        peak_kib = peak_kib.max(resident.unwrap_or_default());
+    })?;
+    Ok(peak_kib * 1024.0)
+}
+
+/// The same, and tells `watch` the worker's process id at everything that it says.
+fn drive_watched(
+    binary: &Path,
+    workload: &Workload,
+    spec: &DriveSpec,
+    mut watch: impl FnMut(u32),
+) -> Result<(Sample, DriveReport), Failed> {
     let mut child = Command::new(binary)
         .arg("worker")
         .stdin(Stdio::piped())
@@ -31,6 +58,7 @@ pub fn drive(
     let mut report = None;
     for line in BufReader::new(output).lines() {
         let mut reply: Value = serde_json::from_str(&line?)?;
+        watch(child.id());
         if let Some(why) = reply.get("failed") {
             return Err(format!("the worker failed: {why}").into());
         }
@@ -42,32 +70,4 @@ pub fn drive(
     let report = report.ok_or("the worker said nothing")?;
     let statements = (report.reads + report.writes + report.other) as f64;
     Ok((Sample { statements, seconds: report.measured_s, user_s, sys_s }, report))
-}
-
-/// Largest resident memory of a worker process over its life, bytes.
-pub fn peak_memory_bytes(
-    binary: &Path,
-    workload: &Workload,
-    spec: &DriveSpec,
-) -> Result<f64, Failed> {
-    let mut child =
-        Command::new(binary).arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let request = json!({ "drive": { "workload": workload, "spec": spec } });
-    let mut input = child.stdin.take().ok_or("no standard input")?;
-    writeln!(input, "{request}")?;
-    let output = child.stdout.take().ok_or("no standard output")?;
-    let mut peak_kib = 0.0f64;
-    for line in BufReader::new(output).lines() {
-        let line = line?;
-        if line.starts_with("{\"failed\"") {
-            return Err(format!("the worker failed: {line}").into());
-        }
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
-        let resident = status.unwrap_or_default().lines().find_map(|line| {
-            line.strip_prefix("VmHWM:")?.trim().trim_end_matches(" kB").parse::<f64>().ok()
-        });
-        peak_kib = peak_kib.max(resident.unwrap_or_default());
-    }
-    reap(child)?;
-    Ok(peak_kib * 1024.0)
 }
