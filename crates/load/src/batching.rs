@@ -146,15 +146,15 @@ impl Company {
     fn learn(&mut self, recorded: &Recorded, seconds: f64) {
         let Some(share) = self.share else { return };
         let transactions = summary::transactions(recorded) as f64;
+        if transactions == 0.0 || seconds <= 0.0 {
+            // Whatever was true is so no longer.
+            (self.company, self.patience) = (1, Duration::ZERO);
+            return;
+        }
         let response = summary::all_kinds(recorded, |kind| &kind.response);
         let prompt = summary::all_kinds(recorded, |kind| &kind.prompt);
         let (Ok(mut response), Ok(prompt)) = (response, prompt) else { return };
         if response.add(prompt).is_err() {
-            return;
-        }
-        if transactions == 0.0 || seconds <= 0.0 {
-            // Whatever was true is so no longer.
-            (self.company, self.patience) = (1, Duration::ZERO);
             return;
         }
         let counts = &recorded.counts;
