@@ -53,6 +53,28 @@ fn compare(keys: &'static [Key], path: &mut Vec<&'static str>, compared: &mut us
                 assert!(setup_with(path, json!(max)).is_ok(), "{path:?}");
                 assert!(setup_with(path, json!("8")).is_err(), "{path:?}");
             }
+            Kind::Whole(min, max) => {
+                assert!(setup_with(path, json!(min)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!(max)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!("8")).is_err(), "{path:?}");
+            }
+            Kind::Numbers => {
+                assert!(setup_with(path, json!([0, 1])).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!(["0"])).is_err(), "{path:?}");
+            }
+            Kind::Texts => {
+                assert!(setup_with(path, json!(["x"])).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!([1])).is_err(), "{path:?}");
+            }
+            Kind::Bytes => {
+                assert!(setup_with(path, json!("1G")).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!(1)).is_err(), "{path:?}");
+            }
+            Kind::Cpus => {
+                assert!(setup_with(path, json!(1)).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!("0-1")).is_ok(), "{path:?}");
+                assert!(setup_with(path, json!(0.5)).is_err(), "{path:?}");
+            }
             Kind::Duration(min, max) => {
                 assert!(setup_with(path, json!(min)).is_ok(), "{path:?}");
                 assert!(setup_with(path, json!(max)).is_ok(), "{path:?}");
@@ -105,6 +127,11 @@ const WORKLOADS: usize = 13;
 /// `oltp_legacy`.
 const WORKLOAD_KEYS: usize = 10 * 11 + (1 + 9 + 12 + 5 + 1 + 1 + 2 + 2 + 1 + 2) + 1 + 18;
 const SCRIPT_KEYS: usize = 3;
+/// The placements, and the keys of host, docker, kvm, kubernetes and external with their tables.
+const PLACEMENT_KEYS: usize = 5 + (12 + 2) + 8 + (10 + 4) + (11 + 2 + 2 + 3) + 3;
+const HOST_KEYS: usize = 8;
+/// Those of them that have a value where they are not given.
+const PLACEMENT_DEFAULTS: usize = 8 + 5 + (7 + 4) + (4 + 1) + 1 + 2;
 
 #[test]
 fn serde_accepts_the_keys_of_the_reference_and_no_others() {
@@ -119,7 +146,10 @@ fn serde_accepts_the_keys_of_the_reference_and_no_others() {
             _ => panic!("{} is no table", key.name),
         }
     }
-    assert_eq!(compared, 2 + 1 + WORKLOADS + WORKLOAD_KEYS + SCRIPT_KEYS + 14);
+    assert_eq!(
+        compared,
+        2 + PLACEMENT_KEYS + HOST_KEYS + WORKLOADS + WORKLOAD_KEYS + SCRIPT_KEYS + 14
+    );
 }
 
 #[test]
@@ -142,7 +172,7 @@ fn documented_defaults_are_the_defaults() {
         }
     }
     // A script has two keys that are nothing where they are not given.
-    assert_eq!(compared, 2 + WORKLOAD_KEYS + SCRIPT_KEYS - 2 + 11);
+    assert_eq!(compared, 2 + PLACEMENT_DEFAULTS + WORKLOAD_KEYS + SCRIPT_KEYS - 2 + 11);
 }
 
 fn compare_defaults(keys: &[Key], values: &Value, compared: &mut usize) {
@@ -151,8 +181,14 @@ fn compare_defaults(keys: &[Key], values: &Value, compared: &mut usize) {
         let value = &values[key.name];
         match key.kind {
             _ if value.is_null() => continue,
-            Kind::Tables(_) => assert_eq!((text, value), ("none", &json!([])), "{}", key.name),
-            Kind::Integer(..) | Kind::Boolean | Kind::Number(..) => {
+            Kind::Tables(_) | Kind::Texts | Kind::Numbers => {
+                assert_eq!((text, value), ("none", &json!([])), "{}", key.name);
+            }
+            Kind::Table(inner) => {
+                compare_defaults(inner, value, compared);
+                continue;
+            }
+            Kind::Whole(..) | Kind::Integer(..) | Kind::Boolean | Kind::Number(..) => {
                 assert_eq!(text, value.to_string(), "{}", key.name);
             }
             Kind::Duration(..) => {

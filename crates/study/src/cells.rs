@@ -81,7 +81,11 @@ pub(crate) fn setup(tree: DeTable<'_>, span: Range<usize>) -> Result<Setup, Faul
         tree::get(&tree, &segments).map(Spanned::span)
     };
     let connections_at = place(&["load", "connections"]);
-    let load_at = ["rate", "think_time", "stages"].map(|key| (key, place(&["load", key])));
+    let load_at = keys_below(tree::get(&tree, &["load".to_owned()]));
+    let placement_at = tree::get(&tree, &["placement".to_owned()])
+        .and_then(|node| node.get_ref().as_table())
+        .map(|chosen| chosen.values().flat_map(|variant| keys_below(Some(variant))).collect());
+    let placement_at: BTreeMap<String, Range<usize>> = placement_at.unwrap_or_default();
     let limit_at = place(&["server", "config", "max_connections"]);
     let workload_at = place(&["workload"]);
     let node = Spanned::new(span.clone(), DeValue::Table(tree));
@@ -89,9 +93,13 @@ pub(crate) fn setup(tree: DeTable<'_>, span: Range<usize>) -> Result<Setup, Faul
         let fault = Fault::toml(&error, 0);
         if error.span().is_some() { fault } else { Fault { span: span.clone(), ..fault } }
     })?;
-    if let Some(wrong) = setup.load.contradiction() {
-        let at = load_at.into_iter().find(|(key, _)| *key == wrong.key).and_then(|(_, at)| at);
-        return Err(Fault::new(at.unwrap_or(span), wrong.message).hint(wrong.hint));
+    let wrong =
+        [(setup.load.contradiction(), load_at), (setup.placement.contradiction(), placement_at)];
+    for (wrong, at) in wrong {
+        if let Some(wrong) = wrong {
+            let at = at.get(wrong.key).cloned().unwrap_or(span);
+            return Err(Fault::new(at, wrong.message).hint(wrong.hint));
+        }
     }
     let connections = setup.load.connections_max();
     setup.workload.check(connections).map_err(|(wrong, hint)| {
@@ -108,4 +116,11 @@ pub(crate) fn setup(tree: DeTable<'_>, span: Range<usize>) -> Result<Setup, Faul
         .hint("raise server.config.max_connections, or leave it to ceteris")),
         _ => Ok(setup),
     }
+}
+
+/// Where each key of a table stands.
+fn keys_below(node: Option<&Node<'_>>) -> BTreeMap<String, Range<usize>> {
+    let table = node.and_then(|node| node.get_ref().as_table());
+    let entries = table.into_iter().flatten();
+    entries.map(|(key, node)| (key.get_ref().to_string(), node.span())).collect()
 }

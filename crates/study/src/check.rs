@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::allowance::{BYTES_FORMS, Bytes, CPUS_FORMS, Cpus};
 use crate::quantity::{DURATION_FORMS, Millis, PERCENT_FORMS, Percent};
-use crate::reference::{Key, Kind, LATER_PLACEMENTS, STUDY};
+use crate::reference::{Key, Kind, STUDY};
 use crate::source::Fault;
 use crate::suggest::{allowed, closest, list};
 use crate::tree::{Node, found, integer, number, ordered};
@@ -56,6 +57,37 @@ pub(crate) fn value(kind: &'static Kind, node: &Node<'_>, path: &str) -> Result<
             Some(_) => Err(out_of_bounds()),
             None if node.get_ref().is_integer() => Err(out_of_bounds()),
             None => Err(wrong_type("a whole number").hint(kind.describe())),
+        },
+        Kind::Whole(min, max) => match integer(node.get_ref()) {
+            Some(n) if (i128::from(*min)..=i128::from(*max)).contains(&n) => Ok(()),
+            Some(_) => Err(out_of_bounds()),
+            None => Err(wrong_type("a whole number").hint(kind.describe())),
+        },
+        Kind::Numbers => elements(node, wrong_type("an array of whole numbers"), |element| {
+            match integer(element.get_ref()).is_some_and(|n| u32::try_from(n).is_ok()) {
+                true => Ok(()),
+                false => Err("a whole number"),
+            }
+        }),
+        Kind::Texts => elements(node, wrong_type("an array of strings"), |element| {
+            match element.get_ref().as_str() {
+                Some(text) if one_line(text, path, span.clone()).is_ok() => Ok(()),
+                _ => Err("one line of text"),
+            }
+        }),
+        Kind::Bytes => match node.get_ref().as_str().map(str::parse::<Bytes>) {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(message)) => Err(Fault::new(span, message).hint(BYTES_FORMS)),
+            None => Err(wrong_type("a size").hint(BYTES_FORMS)),
+        },
+        Kind::Cpus => match (node.get_ref(), integer(node.get_ref())) {
+            (_, Some(count)) if (1..=8191).contains(&count) => Ok(()),
+            (_, Some(_)) => Err(out_of_bounds().hint(CPUS_FORMS)),
+            (DeValue::String(text), _) => match text.parse::<Cpus>() {
+                Ok(_) => Ok(()),
+                Err(message) => Err(Fault::new(span, message).hint(CPUS_FORMS)),
+            },
+            _ => Err(wrong_type("processors").hint(CPUS_FORMS)),
         },
         Kind::Duration(min, max) => match node.get_ref() {
             DeValue::String(text) => match text.parse::<Millis>() {
@@ -135,6 +167,21 @@ pub(crate) fn value(kind: &'static Kind, node: &Node<'_>, path: &str) -> Result<
         Kind::Param => param(node, path),
         Kind::Special(_) => Ok(()),
     }
+}
+
+/// Checks every element of an array; `fits` names what one should be.
+fn elements(
+    node: &Node<'_>,
+    no_array: Fault,
+    fits: impl Fn(&Node<'_>) -> Result<(), &'static str>,
+) -> Result<(), Fault> {
+    let Some(array) = node.get_ref().as_array() else { return Err(no_array) };
+    array.iter().try_for_each(|element| {
+        fits(element).map_err(|wanted| {
+            let what = found(element.get_ref());
+            Fault::new(element.span(), format!("expected {wanted}, found {what}"))
+        })
+    })
 }
 
 /// A table of exactly one variant, as `{ host = {} }`.
@@ -274,13 +321,6 @@ pub(crate) fn unknown_key(
     span: Range<usize>,
 ) -> Fault {
     let place = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
-    if path == "placement" && LATER_PLACEMENTS.contains(&name) {
-        return Fault::new(
-            span,
-            format!("this version of ceteris cannot place a server in `{name}` yet"),
-        )
-        .hint("use `host`, a process on this machine");
-    }
     let fault = Fault::new(span, format!("unknown key `{name}`{place}"));
     if keys.is_empty() {
         return fault.hint(format!("`{path}` has no keys yet"));

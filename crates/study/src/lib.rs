@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod agreement;
+mod allowance;
 mod cells;
 mod check;
 mod design;
@@ -27,16 +28,22 @@ mod suggest;
 mod tree;
 pub mod variables;
 
+pub use allowance::{Bytes, Cpus, ranges};
 pub use error::StudyError;
 pub use options::WorkloadOption;
 pub use page::reference_markdown;
 pub use plan::{Cell, Estimate, Plan, PlannedQuestion};
 pub use quantity::{Millis, Percent};
 pub use setup::{
-    Arrivals, BulkInsert, ConfigValue, Connect, Distribution, HostPlacement, LegacyDistribution,
-    Load, NontrxMode, Oltp, OltpLegacy, OltpReadOnly, OltpReadWrite, OltpUpdateIndex,
-    OltpUpdateNonIndex, OltpWriteOnly, OnLost, Param, Placement, Protocol, Reactor, Scheduling,
-    Script, SelectRandomPoints, SelectRandomRanges, Server, Setup, Stage, TestMode, Workload,
+    Accelerator, Allocator, Arrivals, Assign, BufferPool, BulkInsert, ConfigValue, Connect,
+    ContainerEngine, ContainerNetwork, ContainerStorage, Controller, Disk, DiskAio, DiskBus,
+    DiskCache, DiskFormat, Distribution, DockerPlacement, ExternalPlacement, GuestNetwork, Host,
+    HostPlacement, HugePages, KubernetesPlacement, KvmPlacement, LegacyDistribution, Load,
+    NontrxMode, Numa, NumaPolicy, Oltp, OltpLegacy, OltpReadOnly, OltpReadWrite, OltpUpdateIndex,
+    OltpUpdateNonIndex, OltpWriteOnly, OnLost, Param, Placement, PodStorage, Protocol, QosClass,
+    Reach, Reactor, Resources, SchedulerClass, Scheduling, Script, SelectRandomPoints,
+    SelectRandomRanges, Server, Setup, Stage, TestMode, TransparentHugePages, VolumeKind,
+    WorkerSeat, Workload,
 };
 pub use study::{Factor, Level, Published, Question, Study, SweepAxis};
 pub use suggest::allowed;

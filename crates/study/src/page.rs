@@ -68,7 +68,8 @@ fn collect_sections(
 const INTRODUCTION: &str = r#"<!-- generated from crates/study/src/reference.rs; CETERIS_BLESS=1 cargo test -p ceteris-study writes it -->
 # The study file
 
-A study is a TOML file: a baseline setup (`[server]`, `[placement.*]`, `[workload.*]`, `[load]`) and one or
+A study is a TOML file: a baseline setup (`[server]`, `[placement.*]`, `[host]`,
+`[workload.*]`, `[load]`) and one or
 more questions. A question names **one path** of the setup and the values (levels) that the path takes;
 everything else stays as the baseline says.
 
@@ -116,8 +117,7 @@ stands in the data directory: an absolute path or `..` is refused there. These a
 const EPILOGUE: &str = "
 ## Limits
 
-A question has at most 1000 cells (levels times sweep points). `docker`, `kvm`, `kubernetes` and `external` \
-placements are reserved words of a later version.
+A question has at most 1000 cells (levels times sweep points).
 ";
 
 #[cfg(test)]

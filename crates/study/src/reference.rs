@@ -5,11 +5,15 @@
 //! [`crate::page`]). A test compares it with what serde accepts.
 //! Bounds stand here rather than in code because a reader of the documentation wants them too.
 
+mod host;
 mod load;
+mod placement;
 mod workload;
 
 use crate::quantity::Millis;
+use host::HOST;
 use load::LOAD;
+use placement::PLACEMENT;
 use workload::WORKLOAD;
 
 /// One key of a table of the study file.
@@ -32,6 +36,16 @@ pub(crate) enum Kind {
     Text,
     /// A whole number within bounds, both included.
     Integer(u64, u64),
+    /// A whole number within bounds, both included, that may be negative.
+    Whole(i64, i64),
+    /// An array of whole numbers.
+    Numbers,
+    /// An array of one-line texts.
+    Texts,
+    /// A size.
+    Bytes,
+    /// Some processors.
+    Cpus,
     /// A span of time within bounds, both included.
     Duration(Millis, Millis),
     /// A share above 0 % and below 100 %.
@@ -78,7 +92,7 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, meaning: &'s
 pub(crate) const SEED_MAX: u64 = (1 << 53) - 1;
 
 /// The setup tree: what a question may vary, sweep or give.
-pub(crate) const SETUP: &[Key] = &[SERVER, PLACEMENT, WORKLOAD, LOAD];
+pub(crate) const SETUP: &[Key] = &[SERVER, PLACEMENT, HOST, WORKLOAD, LOAD];
 
 /// The whole file.
 pub(crate) const STUDY: &[Key] = &[
@@ -91,6 +105,7 @@ pub(crate) const STUDY: &[Key] = &[
     ),
     SERVER,
     PLACEMENT,
+    HOST,
     WORKLOAD,
     LOAD,
     key("design", Kind::Table(DESIGN), "see below", "how much is measured, for every question"),
@@ -123,13 +138,6 @@ const SERVER: Key = key(
     ]),
     "see below",
     "the server program and its configuration",
-);
-
-const PLACEMENT: Key = key(
-    "placement",
-    Kind::Choice(&[key("host", Kind::Table(&[]), "chosen", "a process on this machine")]),
-    "`{ host = {} }`",
-    "where the server runs",
 );
 
 const BLOCKS: Key = key(
@@ -216,15 +224,17 @@ pub(crate) const PUBLISHED: &[Key] = &[
     required("source", Kind::Text, "where it was published"),
 ];
 
-/// Placements that DESIGN names and a later version brings.
-pub(crate) const LATER_PLACEMENTS: &[&str] = &["docker", "kvm", "kubernetes", "external"];
-
 impl Kind {
     /// The type, for people: "whole number from 1 to 1000".
     pub(crate) fn describe(&self) -> String {
         match self {
             Kind::Text => "text".to_owned(),
             Kind::Integer(min, max) => format!("whole number from {min} to {max}"),
+            Kind::Whole(min, max) => format!("whole number from {min} to {max}"),
+            Kind::Numbers => "array of whole numbers".to_owned(),
+            Kind::Texts => "array of texts".to_owned(),
+            Kind::Bytes => "size such as `512M`, `4GiB`".to_owned(),
+            Kind::Cpus => "count, list (`\"0-3,8\"`) or node (`\"node:0\"`)".to_owned(),
             Kind::Duration(min, max) => format!("duration from `{min}` to `{max}`"),
             Kind::Percent => "share above 0% and below 100%".to_owned(),
             Kind::Confidence => "number above 0.5 and below 1".to_owned(),

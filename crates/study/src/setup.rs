@@ -1,9 +1,11 @@
 //! The setup tree: the complete description of one condition.
 //!
 //! Every type here is deserialised from the study file, with unknown keys refused, and serialised
-//! into the plan and the result file. Later placements and workloads become variants here.
+//! into the plan and the result file. Placements and workloads are variants.
 
+mod host;
 mod load;
+mod placement;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -12,7 +14,15 @@ use std::fmt;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use host::{Host, TransparentHugePages};
 pub use load::{Arrivals, Connect, Load, OnLost, Protocol, Reactor, Scheduling, Stage};
+pub use placement::{
+    Accelerator, Allocator, Assign, BufferPool, ContainerEngine, ContainerNetwork,
+    ContainerStorage, Controller, Disk, DiskAio, DiskBus, DiskCache, DiskFormat, DockerPlacement,
+    ExternalPlacement, GuestNetwork, HostPlacement, HugePages, KubernetesPlacement, KvmPlacement,
+    Numa, NumaPolicy, Placement, PodStorage, QosClass, Reach, Resources, SchedulerClass,
+    VolumeKind, WorkerSeat,
+};
 pub use workload::{
     BulkInsert, Distribution, LegacyDistribution, NontrxMode, Oltp, OltpLegacy, OltpReadOnly,
     OltpReadWrite, OltpUpdateIndex, OltpUpdateNonIndex, OltpWriteOnly, Param, Script,
@@ -29,6 +39,9 @@ pub struct Setup {
     /// Where it runs.
     #[serde(default)]
     pub placement: Placement,
+    /// Kernel settings of this machine meanwhile.
+    #[serde(default)]
+    pub host: Host,
     /// What is driven against it.
     pub workload: Workload,
     /// How it is driven.
@@ -108,27 +121,18 @@ impl Visitor<'_> for ConfigValueVisitor {
     }
 }
 
-/// Where the server runs. Externally tagged, so that an error keeps its position.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Placement {
-    /// A process on this machine.
-    Host(HostPlacement),
+/// Keys of one table that contradict each other.
+pub(crate) struct Contradiction {
+    /// The key to point at.
+    pub(crate) key: &'static str,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: &'static str,
 }
-
-/// A server process on this machine. CPU, memory and NUMA control arrive with a later issue.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct HostPlacement {}
 
 impl Default for Server {
     fn default() -> Self {
         Server { package: "installed".to_owned(), config: BTreeMap::new() }
-    }
-}
-
-impl Default for Placement {
-    fn default() -> Self {
-        Placement::Host(HostPlacement::default())
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Contradiction;
 use crate::quantity::{Millis, Percent};
 
 /// No generator comes near it.
@@ -149,16 +150,6 @@ impl Default for Load {
             scheduling: Scheduling::default(),
         }
     }
-}
-
-/// Keys of `load` that contradict each other.
-pub(crate) struct Contradiction {
-    /// The key below `load` to point at.
-    pub(crate) key: &'static str,
-    /// What is wrong.
-    pub(crate) message: String,
-    /// What to do.
-    pub(crate) hint: &'static str,
 }
 
 impl Load {
