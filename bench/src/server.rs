@@ -46,7 +46,12 @@ impl Server {
         let package = Arc::new(resolve_package(package, &cache, &log, &Quiet)?);
         let spec =
             InstanceSpec { setup: study.baseline.clone(), package, dataset: None, ordinal: 0 };
-        let server = Server { instance: place::start(&spec, &cache, &journal, &log)? };
+        let server = Server {
+            instance: place::start(
+                &spec,
+                place::Tools { cache: &cache, journal: &journal, log: &log },
+            )?,
+        };
         // The journal's lock must outlive the server, which ends with this process.
         std::mem::forget(journal);
         let mut admin = server.admin()?;

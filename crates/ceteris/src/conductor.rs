@@ -28,7 +28,6 @@ use crate::talk::{Talk, span};
 use pace::Pace;
 use prepare::{Prepared, Preparer};
 use run::{Broken, RunTools};
-use target::PlaceTools;
 
 /// How often a run that died is tried before the study stops.
 const ATTEMPTS: u32 = 2;
@@ -47,7 +46,7 @@ pub fn conduct(study: &Study, path: &Path, talk: &Talk) -> Result<u8, Failure> {
     let journal = Journal::open(&cache)?;
     let log = CommandLog::default();
     let file = result_file::open_or_create(study, &plan, path, talk)?;
-    let placing = PlaceTools { cache: &cache, journal: &journal, log: &log };
+    let placing = place::Tools { cache: &cache, journal: &journal, log: &log };
     let tools = RunTools { placing, talk, interrupt: &interrupt, seed: study.seed };
     let mut conductor = Conductor {
         study,

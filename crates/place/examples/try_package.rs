@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ceteris_place::{
-    Cache, CommandLog, InstanceSpec, Journal, PlaceError, Quiet, resolve_package, start_host,
+    Cache, CommandLog, InstanceSpec, Journal, PlaceError, Quiet, Tools, resolve_package,
 };
 use mysql::prelude::Queryable;
 
@@ -41,7 +41,7 @@ fn try_package(name: &str, log: &CommandLog) -> Result<(), PlaceError> {
             .map_err(|error| PlaceError::Other(error.to_string()))?;
     let start = Instant::now();
     let spec = InstanceSpec { setup, package, dataset: None, ordinal: 0 };
-    let instance = start_host(&spec, &cache, &journal, log)?;
+    let instance = ceteris_place::start(&spec, Tools { cache: &cache, journal: &journal, log })?;
     println!("{name}: up as process {:?} ({:.1?})", instance.pid(), start.elapsed());
     let by_socket = instance.endpoint();
     let by_tcp = ceteris_place::Endpoint { socket: None, ..instance.endpoint() };

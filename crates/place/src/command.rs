@@ -108,6 +108,11 @@ impl CommandLog {
 }
 
 impl Said {
+    /// Whether the command succeeded.
+    pub fn fine(&self) -> bool {
+        self.status.success()
+    }
+
     /// Itself if the command succeeded.
     pub fn success(self, writes: &Path) -> Result<Said, PlaceError> {
         if self.status.success() {

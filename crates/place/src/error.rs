@@ -155,6 +155,26 @@ pub enum PlaceError {
         /// The reason.
         source: io::Error,
     },
+    /// A container engine, an emulator or a cluster would not, in its own words.
+    #[error("{what}{}", said(.lines))]
+    Engine {
+        /// What could not be done.
+        what: String,
+        /// The engine's own words.
+        lines: Vec<String>,
+        /// The next step.
+        next: Option<String>,
+    },
+    /// One of several instances did not come up.
+    #[error("instance {ordinal} of {count}: {error}")]
+    Instance {
+        /// Which, from 0.
+        ordinal: u32,
+        /// Of how many.
+        count: u32,
+        /// Why.
+        error: Box<PlaceError>,
+    },
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -226,6 +246,8 @@ impl PlaceError {
             PlaceError::Sql { .. } => None,
             PlaceError::Io { source, .. } => (source.kind() == io::ErrorKind::PermissionDenied)
                 .then(|| "run as root, or set CETERIS_CACHE to a directory of your own".into()),
+            PlaceError::Engine { next, .. } => next.clone(),
+            PlaceError::Instance { error, .. } => error.hint(),
             PlaceError::Other(_) => None,
         }
     }

@@ -1,11 +1,13 @@
 //! The seam between the conductor and every placement.
 
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use study::Setup;
 
+use crate::allowance::Allowance;
 use crate::dataset::Dataset;
 use crate::error::PlaceError;
 use crate::package::Package;
@@ -42,6 +44,11 @@ pub struct Endpoint {
     pub password: String,
 }
 
+/// A way to speak with a program inside of a placement, in lines.
+pub trait Channel: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Channel for T {}
+
 /// One running server.
 pub trait Instance: Send {
     /// How to reach it.
@@ -55,6 +62,25 @@ pub trait Instance: Send {
     /// What the placement knows of the condition: package hash, dataset hash and the like, under
     /// `place.`.
     fn fingerprint(&self) -> std::collections::BTreeMap<String, String>;
+    /// What it may use.
+    fn allowance(&self) -> Allowance;
+    /// A path on this machine whose disk holds the data in the end: the data directory, or the image
+    /// file of a guest's disk.
+    fn storage(&self) -> Option<&Path> {
+        self.data_dir()
+    }
+    /// A channel to an observer (`ceteris observe`) that runs where the server does, if that is a
+    /// machine of its own. Asked for once.
+    ///
+    /// # Errors
+    /// When there should be one and it does not answer.
+    fn observer(&mut self) -> Result<Option<Box<dyn Channel>>, PlaceError> {
+        Ok(None)
+    }
+    /// The words before `ceteris worker` that run it beside the server; empty: it runs here.
+    fn worker_prefix(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Whether it still runs; else how it ended.
     fn alive(&mut self) -> Result<(), String>;
     /// Its error log so far.

@@ -1,16 +1,16 @@
 //! The journal of what must be undone, and the search for what a killed conductor left.
 //!
 //! Each conductor has `journal/<id>/entries`, which it keeps locked while it lives and to which it
-//! appends one line before it makes a directory and one after it has removed it. Processes are not
-//! written down: every one carries `CETERIS_JOURNAL=<id>` in its environment, so that even one that
-//! was started a moment before the kill is found. A journal whose lock is free belongs to the dead.
+//! appends one line before it makes something ([`Made`]) and one after it has undone it. Processes
+//! are not written down: every one carries `CETERIS_JOURNAL=<id>` in its environment, so that even one
+//! that was started a moment before the kill is found. A journal whose lock is free belongs to the dead.
 //!
-//! [`clean`] trusts no line: it removes directories directly below this cache's `instances/`, and
-//! nothing else whatever a line says.
+//! [`clean`] trusts no line: what it undoes must be recognisable as ours (`journal/made.rs`).
+
+mod made;
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +19,8 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use crate::cache::{Cache, Lock, make_directory, random_hex};
 use crate::error::PlaceError;
-use crate::tree;
+
+pub use made::Made;
 
 /// The environment variable that every started process carries.
 pub(crate) const VARIABLE: &str = "CETERIS_JOURNAL";
@@ -38,12 +39,12 @@ struct Inner {
 
 struct Entries {
     file: File,
-    open: Vec<PathBuf>,
+    open: Vec<Made>,
 }
 
 /// Something that a dead conductor left.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(untagged)]
 pub enum Leftover {
     /// A process that still runs.
     Process {
@@ -52,11 +53,8 @@ pub enum Leftover {
         /// Its command line.
         command: String,
     },
-    /// A directory that still exists.
-    Directory {
-        /// Where.
-        path: PathBuf,
-    },
+    /// Something else that still is there.
+    Made(Made),
 }
 
 impl Leftover {
@@ -64,7 +62,7 @@ impl Leftover {
     pub fn describe(&self) -> String {
         match self {
             Leftover::Process { pid, command } => format!("process {pid}: {command}"),
-            Leftover::Directory { path } => format!("directory {}", path.display()),
+            Leftover::Made(made) => made.describe(),
         }
     }
 }
@@ -103,19 +101,19 @@ impl Journal {
         (VARIABLE.to_owned(), self.marker())
     }
 
-    /// Says that `dir` is about to be made.
-    pub(crate) fn begin(&self, dir: &Path) -> Result<(), PlaceError> {
+    /// Says that `made` is about to be made.
+    pub(crate) fn begin(&self, made: &Made) -> Result<(), PlaceError> {
         let mut entries = self.inner.lock();
-        self.inner.append(&mut entries, "begin", dir)?;
-        entries.open.push(dir.to_owned());
+        self.inner.append(&mut entries, "begin", made)?;
+        entries.open.push(made.clone());
         Ok(())
     }
 
-    /// Says that `dir` is gone.
-    pub(crate) fn end(&self, dir: &Path) -> Result<(), PlaceError> {
+    /// Says that `made` is undone.
+    pub(crate) fn end(&self, made: &Made) -> Result<(), PlaceError> {
         let mut entries = self.inner.lock();
-        self.inner.append(&mut entries, "end", dir)?;
-        entries.open.retain(|open| open != dir);
+        self.inner.append(&mut entries, "end", made)?;
+        entries.open.retain(|open| open != made);
         Ok(())
     }
 }
@@ -128,14 +126,13 @@ impl Inner {
         }
     }
 
-    fn append(&self, entries: &mut Entries, what: &str, dir: &Path) -> Result<(), PlaceError> {
+    fn append(&self, entries: &mut Entries, what: &str, made: &Made) -> Result<(), PlaceError> {
         let path = self.dir.join("entries");
-        let mut line = format!("{what} ").into_bytes();
-        line.extend(dir.as_os_str().as_bytes());
-        line.push(b'\n');
+        let text = serde_json::to_string(made)
+            .map_err(|error| PlaceError::io("write", &path)(error.into()))?;
         entries
             .file
-            .write_all(&line)
+            .write_all(format!("{what} {text}\n").as_bytes())
             .and_then(|()| entries.file.sync_data())
             .map_err(PlaceError::io("write", &path))
     }
@@ -155,7 +152,7 @@ impl Drop for Inner {
 struct Dead {
     id: String,
     dir: PathBuf,
-    directories: Vec<PathBuf>,
+    made: Vec<Made>,
     _lock: File,
 }
 
@@ -175,12 +172,8 @@ fn dead_journals(cache: &Cache) -> Result<Vec<Dead>, PlaceError> {
             continue;
         }
         let text = fs::read(&path).map_err(PlaceError::io("read", &path))?;
-        let directories = unfinished(&text)
-            .into_iter()
-            .filter(|path| ours(cache, path) && path.symlink_metadata().is_ok())
-            .collect();
         let id = entry.file_name().to_string_lossy().into_owned();
-        dead.push(Dead { id, dir, directories, _lock: file });
+        dead.push(Dead { id, dir, made: unfinished(&text), _lock: file });
     }
     dead.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(dead)
@@ -198,25 +191,23 @@ fn locked_soon(file: &File) -> bool {
     })
 }
 
-/// Directories begun and not ended; a torn last line is still a line.
-fn unfinished(text: &[u8]) -> Vec<PathBuf> {
-    let mut open: Vec<PathBuf> = Vec::new();
+/// What was begun and not ended, the last first: what was made of another thing goes before it. A
+/// torn last line was never acted upon.
+fn unfinished(text: &[u8]) -> Vec<Made> {
+    let mut open: Vec<Made> = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {
-        let path = |rest: &[u8]| PathBuf::from(std::ffi::OsStr::from_bytes(rest));
-        if let Some(rest) = line.strip_prefix(b"begin ") {
-            open.push(path(rest));
-        } else if let Some(rest) = line.strip_prefix(b"end ") {
-            let ended = path(rest);
+        if let Some(made) = line.strip_prefix(b"begin ").and_then(read) {
+            open.push(made);
+        } else if let Some(ended) = line.strip_prefix(b"end ").and_then(read) {
             open.retain(|open| *open != ended);
         }
     }
+    open.reverse();
     open
 }
 
-/// Whether a path lies directly below this cache's `instances/`.
-fn ours(cache: &Cache, path: &Path) -> bool {
-    path.parent() == Some(&cache.room("instances"))
-        && matches!(path.components().next_back(), Some(std::path::Component::Normal(_)))
+fn read(json: &[u8]) -> Option<Made> {
+    serde_json::from_slice(json).ok()
 }
 
 /// Processes whose environment carries this marker.
@@ -261,7 +252,8 @@ pub fn leftovers(cache: &Cache) -> Result<Vec<Leftover>, PlaceError> {
                 .into_iter()
                 .map(|(pid, command)| Leftover::Process { pid, command }),
         );
-        found.extend(journal.directories.into_iter().map(|path| Leftover::Directory { path }));
+        let remaining = journal.made.into_iter().filter(|made| made.remains(cache, &journal.id));
+        found.extend(remaining.map(Leftover::Made));
     }
     Ok(found)
 }
@@ -285,9 +277,9 @@ pub fn clean(cache: &Cache) -> Result<Vec<Leftover>, PlaceError> {
                 }
             }
         }
-        for path in &journal.directories {
-            tree::remove_tree(path)?;
-            removed.push(Leftover::Directory { path: path.clone() });
+        for made in journal.made.iter().filter(|made| made.remains(cache, &journal.id)) {
+            made.undo()?;
+            removed.push(Leftover::Made(made.clone()));
         }
         let entries = journal.dir.join("entries");
         fs::remove_file(&entries).map_err(PlaceError::io("remove", &entries))?;
@@ -334,8 +326,16 @@ mod tests {
 
     #[test]
     fn begun_and_not_ended_is_unfinished() {
-        let text = b"begin /c/instances/a\nbegin /c/instances/b\nend /c/instances/a\nbegin /c/inst";
-        assert_eq!(unfinished(text), [PathBuf::from("/c/instances/b"), PathBuf::from("/c/inst")]);
+        let [a, b, c] = ["a", "b", "c"].map(|name| Made::Directory { path: name.into() });
+        let line = |made| serde_json::to_string(made).unwrap();
+        let text = format!(
+            "begin {}\nbegin {}\nbegin {}\nend {}\nbegin {{\"kind\":\"dir",
+            line(&a),
+            line(&b),
+            line(&c),
+            line(&a)
+        );
+        assert_eq!(unfinished(text.as_bytes()), [c, b]);
     }
 
     #[test]
@@ -344,7 +344,8 @@ mod tests {
         let cache = Cache::at(dir.path()).unwrap();
         let living = Journal::open(&cache).unwrap();
         let its_own = cache.room("instances").join("living");
-        living.begin(&its_own).unwrap();
+        let living_made = Made::Directory { path: its_own.clone() };
+        living.begin(&living_made).unwrap();
         fs::create_dir(&its_own).unwrap();
         assert_eq!(leftovers(&cache).unwrap(), []);
 
@@ -354,12 +355,15 @@ mod tests {
         fs::create_dir_all(left.join("data")).unwrap();
         let dead = cache.room("journal").join("1-dead");
         fs::create_dir(&dead).unwrap();
-        let (left_line, outside_line) = (left.display(), outside.path().display());
         let up = cache.room("instances").join("..");
-        let lines = format!("begin {left_line}\nbegin {outside_line}\nbegin {}\n", up.display());
+        let lines: String = [left.as_path(), outside.path(), up.as_path()]
+            .map(|path| Made::Directory { path: path.to_owned() })
+            .iter()
+            .map(|made| format!("begin {}\n", serde_json::to_string(made).unwrap()))
+            .collect();
         fs::write(dead.join("entries"), lines).unwrap();
 
-        let expected = [Leftover::Directory { path: left.clone() }];
+        let expected = [Leftover::Made(Made::Directory { path: left.clone() })];
         assert_eq!(leftovers(&cache).unwrap(), expected);
         assert_eq!(clean(&cache).unwrap(), expected);
         assert!(!left.exists() && outside.path().exists() && its_own.exists());
@@ -367,7 +371,7 @@ mod tests {
         assert_eq!(clean(&cache).unwrap(), []);
 
         fs::remove_dir(&its_own).unwrap();
-        living.end(&its_own).unwrap();
+        living.end(&living_made).unwrap();
         drop(living);
         assert_eq!(fs::read_dir(cache.room("journal")).unwrap().count(), 0);
     }

@@ -1,5 +1,9 @@
-//! Which placement a setup asks for, which of them this machine could use, and what bringing one up
-//! would take. Every placement has a file of its own behind [`Instance`]; this one only chooses.
+//! The placements: which one a setup asks for, which of them this machine can use, and what bringing
+//! one up would take. Each has a file of its own behind [`Placer`]; this one only chooses.
+
+mod host;
+#[cfg(test)]
+mod mock;
 
 use std::path::Path;
 
@@ -10,13 +14,72 @@ use crate::cache::Cache;
 use crate::command::{CommandLog, Invocation};
 use crate::dataset::DatasetKey;
 use crate::error::PlaceError;
-use crate::host::start_host;
 use crate::instance::{Instance, InstanceSpec};
 use crate::invocation::quote;
-use crate::journal::Journal;
-use crate::package::{PackageListing, find_package};
-use crate::settings::{Listen, render};
+use crate::package::{Package, PackageListing, find_package};
+use crate::tools::Tools;
 use crate::user::ServerUser;
+
+pub use host::{FINGERPRINT_NAMES, HostInstance};
+
+/// One way to bring servers up.
+pub(crate) trait Placer {
+    /// Whether an instance could be brought up at all: engine, rights, resources. Asked before
+    /// anything of a study is measured, once for each cell; makes nothing.
+    ///
+    /// # Errors
+    /// What is missing, with a next step.
+    fn check(&self, spec: &InstanceSpec, tools: Tools) -> Result<(), PlaceError>;
+
+    /// Brings one instance up and returns when it answers a query; nothing is left when it fails.
+    ///
+    /// # Errors
+    /// With the words of whatever refused.
+    fn start(&self, spec: &InstanceSpec, tools: Tools) -> Result<Box<dyn Instance>, PlaceError>;
+
+    /// The commands that bringing an instance up takes, as a person would type them.
+    fn planned(&self, plan: &Planned) -> Vec<String>;
+
+    /// The same in the form of another tool.
+    ///
+    /// # Errors
+    /// When this placement has none of that form.
+    fn emit(&self, _plan: &Planned, form: Emit) -> Result<String, PlaceError> {
+        Err(PlaceError::Other(format!("this placement cannot be written for {}", form.name())))
+    }
+}
+
+/// What planning knows. `INSTANCE` stands for a private directory and `PORT` for a free port, which
+/// only a run has.
+pub(crate) struct Planned<'a> {
+    /// The condition.
+    pub setup: &'a Setup,
+    /// The server program, which is here.
+    pub package: &'a Package,
+    /// The dataset that it would start on.
+    pub dataset: &'a DatasetKey,
+    /// Where packages, datasets and instances would be.
+    pub cache: &'a Cache,
+}
+
+/// Other tools' forms of a placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emit {
+    /// A domain of libvirt.
+    Libvirt,
+    /// Manifests of Kubernetes.
+    Kubernetes,
+}
+
+impl Emit {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Emit::Libvirt => "libvirt",
+            Emit::Kubernetes => "kubernetes",
+        }
+    }
+}
 
 /// One line of `ceteris doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,19 +92,66 @@ pub struct PlacementListing {
     pub why: String,
 }
 
+/// The one place that knows which placement is which.
+fn placer(placement: &Placement) -> Result<Box<dyn Placer>, PlaceError> {
+    match placement {
+        Placement::Host(_) => Ok(Box::new(host::Host)),
+        other => Err(PlaceError::Other(format!(
+            "this version of ceteris cannot place a server in `{}` yet",
+            other.name()
+        ))),
+    }
+}
+
+/// Whether the instances of `spec` could be brought up; makes nothing.
+///
+/// # Errors
+/// Those of the placement.
+pub fn check(spec: &InstanceSpec, tools: Tools) -> Result<(), PlaceError> {
+    placer(&spec.setup.placement)?.check(spec, tools)
+}
+
 /// Brings an instance up where its setup says.
 ///
 /// # Errors
 /// Those of the placement.
-pub fn start(
+pub fn start(spec: &InstanceSpec, tools: Tools) -> Result<Box<dyn Instance>, PlaceError> {
+    placer(&spec.setup.placement)?.start(spec, tools)
+}
+
+/// Brings up every instance that the setup of `spec` asks for, in order; none is left when one
+/// refuses.
+///
+/// # Errors
+/// Those of the placement, with the instance's number where there are several.
+pub fn start_all(spec: &InstanceSpec, tools: Tools) -> Result<Vec<Box<dyn Instance>>, PlaceError> {
+    start_each(&*placer(&spec.setup.placement)?, spec, tools)
+}
+
+fn start_each(
+    placer: &dyn Placer,
     spec: &InstanceSpec,
-    cache: &Cache,
-    journal: &Journal,
-    log: &CommandLog,
-) -> Result<Box<dyn Instance>, PlaceError> {
-    match &spec.setup.placement {
-        Placement::Host(_) => start_host(spec, cache, journal, log),
+    tools: Tools,
+) -> Result<Vec<Box<dyn Instance>>, PlaceError> {
+    let count = spec.setup.placement.instances();
+    let mut instances = Vec::new();
+    for ordinal in 0..count {
+        let spec = InstanceSpec { ordinal, ..spec.clone() };
+        match placer.start(&spec, tools) {
+            Ok(instance) => instances.push(instance),
+            Err(error) => {
+                for instance in instances {
+                    // The reason why the next one did not come up is the better story.
+                    let _ = instance.stop();
+                }
+                return Err(match count {
+                    1 => error,
+                    _ => PlaceError::Instance { ordinal, count, error: Box::new(error) },
+                });
+            }
+        }
     }
+    Ok(instances)
 }
 
 /// Every placement of the design. Those that this version lacks say so, and whether their engine is
@@ -94,33 +204,34 @@ pub fn planned_commands(setup: &Setup, data: &str, seed: u64, cache: &Cache) -> 
         Ok(None) => return vec![format!("ceteris packages fetch {}", quote(name.as_ref()))],
         Err(error) => return vec![format!("# {name}: {error}")],
     };
-    let key = DatasetKey::new(&package, setup, data, seed);
-    let instance = cache.room("instances").join("INSTANCE");
-    let snapshot = cache.room("datasets").join(&key.hash).join("data");
-    let mut commands = Vec::new();
-    let copy = Invocation::new("cp")
-        .args(["-a", "--reflink=auto", "--sparse=auto"])
-        .arg(snapshot)
-        .arg(instance.join("data"));
-    commands.push(copy.quoted());
-    match render(&setup.server.config, &package, &instance, Listen::Port(0)) {
-        Ok(text) => {
-            let text = text.replace("port = 0\n", "port = PORT\n");
-            let path = instance.join("my.cnf");
-            commands.push(format!("cat > {} <<'EOF'\n{text}EOF", path.display()));
-        }
-        Err(error) => commands.push(format!("# {error}")),
-    }
-    let mut server = Invocation::of(&package.mysqld)
-        .path_option("defaults-file", &instance.join("my.cnf"))
-        .bare()
-        .env(&package.env);
-    if let Ok(user) = ServerUser::find() {
-        server = server.user(&user);
-    }
-    commands.push(server.quoted());
+    let dataset = DatasetKey::new(&package, setup, data, seed);
+    let plan = Planned { setup, package: &package, dataset: &dataset, cache };
+    let mut commands = match placer(&setup.placement) {
+        Ok(placer) => placer.planned(&plan),
+        Err(error) => vec![format!("# {error}")],
+    };
     commands.push("ceteris worker  # told on standard input what to drive".to_owned());
     commands
+}
+
+/// A run's placement in the form of another tool.
+///
+/// # Errors
+/// When the package is not here yet, or the placement has no such form.
+pub fn emit(
+    setup: &Setup,
+    data: &str,
+    seed: u64,
+    cache: &Cache,
+    form: Emit,
+) -> Result<String, PlaceError> {
+    let name = &setup.server.package;
+    let Some(package) = find_package(name, cache, &CommandLog::default())? else {
+        return Err(PlaceError::Other(format!("the package `{name}` is not here yet")));
+    };
+    let dataset = DatasetKey::new(&package, setup, data, seed);
+    placer(&setup.placement)?
+        .emit(&Planned { setup, package: &package, dataset: &dataset, cache }, form)
 }
 
 #[cfg(test)]

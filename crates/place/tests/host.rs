@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use ceteris_place::{
     Cache, CommandLog, Dataset, DatasetKey, Endpoint, Instance, InstanceSpec, Journal, Leftover,
-    Package, PlaceError, Quiet, clean, leftovers, list_packages, resolve_package, start_host,
+    Made, Package, PlaceError, Quiet, Tools, clean, leftovers, list_packages, resolve_package,
+    start,
 };
 use mysql::prelude::Queryable;
 use study::{ConfigValue, Setup};
@@ -37,7 +38,7 @@ impl Lab {
     }
 
     fn start(&self, spec: &InstanceSpec) -> Result<Box<dyn Instance>, PlaceError> {
-        start_host(spec, &self.cache, &self.journal, &self.log)
+        start(spec, Tools { cache: &self.cache, journal: &self.journal, log: &self.log })
     }
 
     fn instances(&self) -> usize {
@@ -319,7 +320,7 @@ fn what_a_killed_conductor_leaves_is_found_and_cleaned() {
     }
     let found = leftovers(&lab.cache).unwrap();
     let stray = Leftover::Process { pid: stray.parse().unwrap(), command: "sleep 300".to_owned() };
-    let expected = [stray, Leftover::Directory { path: dir.clone() }];
+    let expected = [stray, Leftover::Made(Made::Directory { path: dir.clone() })];
     assert_eq!(found, expected);
     assert_eq!(clean(&lab.cache).unwrap(), expected);
     assert!(!dir.exists());
@@ -336,7 +337,8 @@ fn part_conductor() {
     let journal = Journal::open(&cache).unwrap();
     let package = installed().unwrap();
     let log = CommandLog::default();
-    let instance = start_host(&spec(&package, &[]), &cache, &journal, &log).unwrap();
+    let instance =
+        start(&spec(&package, &[]), Tools { cache: &cache, journal: &journal, log: &log }).unwrap();
     let (name, value) = journal.environment();
     let null = || Stdio::null();
     let stray = Command::new("sleep")
@@ -471,7 +473,9 @@ fn every_catalogue_package_answers() {
             continue;
         }
         let package = Arc::new(resolve_package(&one.name, &cache, &log, &Quiet).unwrap());
-        let instance = start_host(&spec(&package, &[]), &cache, &journal, &log).unwrap();
+        let instance =
+            start(&spec(&package, &[]), Tools { cache: &cache, journal: &journal, log: &log })
+                .unwrap();
         for endpoint in [instance.endpoint(), by_tcp(&instance.endpoint())] {
             let version: String = answer(&endpoint, "SELECT VERSION()");
             assert!(version.starts_with(&package.version.to_string()), "{version}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use place::{Dataset, DatasetKey, Package, Progress};
 use study::{Connect, Setup};
 
-use super::target::{PlaceTools, Target};
+use super::target::Target;
 use super::worker_process::{Silence, WorkerProcess};
 use crate::failure::{EXIT_INTERRUPTED, Failure};
 use crate::interrupt::Interrupt;
@@ -45,7 +45,7 @@ impl Preparer {
     pub fn prepare(
         &mut self,
         setup: &Setup,
-        placing: PlaceTools,
+        placing: place::Tools,
         talk: &Talk,
         interrupt: &Interrupt,
     ) -> Result<Prepared, Failure> {
@@ -68,7 +68,7 @@ impl Preparer {
     fn package(
         &mut self,
         name: &str,
-        placing: PlaceTools,
+        placing: place::Tools,
         talk: &Talk,
     ) -> Result<Arc<Package>, Failure> {
         if let Some(package) = self.packages.get(name) {
@@ -85,7 +85,7 @@ fn load(
     setup: &Setup,
     package: &Arc<Package>,
     key: &DatasetKey,
-    placing: PlaceTools,
+    placing: place::Tools,
     talk: &Talk,
     interrupt: &Interrupt,
 ) -> Result<Dataset, Failure> {

@@ -13,7 +13,7 @@ use study::{Cell, Setup};
 
 use super::drive;
 use super::prepare::Prepared;
-use super::target::{PlaceTools, Target};
+use super::target::Target;
 use super::worker_process::{Silence, WorkerProcess};
 use crate::doubts::{Doubts, doubts};
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub enum Broken {
 
 /// What a run is made with.
 pub struct RunTools<'a> {
-    pub placing: PlaceTools<'a>,
+    pub placing: place::Tools<'a>,
     pub talk: &'a Talk,
     pub interrupt: &'a Interrupt,
     /// Seed of the study; the operations of a run follow from it and from the block.

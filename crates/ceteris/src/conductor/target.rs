@@ -5,7 +5,7 @@
 
 use mysql::Conn;
 use observe::{Fingerprint, SamplerTarget};
-use place::{Cache, CommandLog, Endpoint, Instance, InstanceSpec, Journal};
+use place::{Endpoint, Instance, InstanceSpec};
 use store::LogText;
 use study::{Connect, Setup};
 
@@ -14,14 +14,6 @@ use crate::failure::{Failure, chain};
 
 /// The longest log that is kept whole, bytes.
 const LOG_LIMIT: usize = 256 * 1024;
-
-/// What brings targets up.
-#[derive(Clone, Copy)]
-pub struct PlaceTools<'a> {
-    pub cache: &'a Cache,
-    pub journal: &'a Journal,
-    pub log: &'a CommandLog,
-}
 
 /// The running servers of one run.
 pub struct Target {
@@ -33,25 +25,15 @@ impl Target {
     pub fn place(
         setup: &Setup,
         prepared: &Prepared,
-        placing: PlaceTools,
+        placing: place::Tools,
     ) -> Result<Target, Failure> {
-        let mut target = Target { instances: Vec::new() };
-        // One instance until `placement.host.instances` arrives.
-        for ordinal in 0..1 {
-            let spec = InstanceSpec {
-                setup: setup.clone(),
-                package: prepared.package.clone(),
-                dataset: prepared.dataset.clone(),
-                ordinal,
-            };
-            target.instances.push(place::start(
-                &spec,
-                placing.cache,
-                placing.journal,
-                placing.log,
-            )?);
-        }
-        Ok(target)
+        let spec = InstanceSpec {
+            setup: setup.clone(),
+            package: prepared.package.clone(),
+            dataset: prepared.dataset.clone(),
+            ordinal: 0,
+        };
+        Ok(Target { instances: place::start_all(&spec, placing)? })
     }
 
     /// How the worker reaches each instance.

@@ -11,7 +11,7 @@ use load::{
 };
 use mysql::prelude::Queryable;
 use place::{
-    Cache, CommandLog, Instance, InstanceSpec, Journal, Quiet, resolve_package, start_host,
+    Cache, CommandLog, Instance, InstanceSpec, Journal, Quiet, Tools, resolve_package, start,
 };
 use study::ConfigValue;
 
@@ -39,7 +39,8 @@ impl Server {
         }
         let journal = Journal::open(&cache).unwrap();
         let spec = InstanceSpec { setup, package, dataset: None, ordinal: 0 };
-        let instance = start_host(&spec, &cache, &journal, &log).unwrap();
+        let tools = Tools { cache: &cache, journal: &journal, log: &log };
+        let instance = start(&spec, tools).unwrap();
         let admin = mysql::Conn::new(instance.endpoint().opts()).unwrap();
         Some(Server { instance, admin })
     }

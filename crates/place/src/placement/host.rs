@@ -14,16 +14,19 @@ use std::time::Duration;
 
 use study::ConfigValue;
 
+use super::{Placer, Planned};
+use crate::allowance::Allowance;
 use crate::cache::{Cache, make_directory, short_id};
-use crate::command::{CommandLog, status_text};
+use crate::command::{CommandLog, Invocation, status_text};
 use crate::dataset::{self, Dataset, DatasetKey};
 use crate::error::PlaceError;
 use crate::initialise::{ADMINISTRATOR, initialise};
 use crate::instance::{Endpoint, Instance, InstanceSpec};
-use crate::journal::Journal;
+use crate::journal::{Journal, Made};
 use crate::package::Package;
 use crate::server::{STOP_LIMIT, Server, check_socket, error_lines, socket_of};
 use crate::settings::{self, Listen, file_settings};
+use crate::tools::Tools;
 use crate::tree;
 use crate::user::ServerUser;
 
@@ -66,7 +69,7 @@ impl PrivateDirectory {
         let path = cache.room("instances").join(short_id()?);
         check_socket(&path)?;
         user.check_reach(&cache.room("instances"))?;
-        journal.begin(&path)?;
+        journal.begin(&Made::Directory { path: path.clone() })?;
         let directory = PrivateDirectory { path, journal: journal.clone(), removed: false };
         for path in [&directory.path, &directory.path.join("tmp")] {
             make_directory(path, 0o700)?;
@@ -81,7 +84,7 @@ impl PrivateDirectory {
             return Ok(());
         }
         tree::remove_tree(&self.path)?;
-        self.journal.end(&self.path)
+        self.journal.end(&Made::Directory { path: self.path.clone() })
     }
 }
 
@@ -92,6 +95,46 @@ impl Drop for PrivateDirectory {
     }
 }
 
+/// Processes on this machine.
+pub(super) struct Host;
+
+impl Placer for Host {
+    fn check(&self, spec: &InstanceSpec, tools: Tools) -> Result<(), PlaceError> {
+        let config = &spec.setup.server.config;
+        ServerUser::find()?.check_reach(&spec.package.binary())?;
+        settings::render(config, &spec.package, tools.cache.root(), Listen::SocketOnly).map(drop)
+    }
+
+    fn start(&self, spec: &InstanceSpec, tools: Tools) -> Result<Box<dyn Instance>, PlaceError> {
+        start(spec, tools)
+    }
+
+    fn planned(&self, Planned { setup, package, dataset, cache }: &Planned) -> Vec<String> {
+        let instance = cache.room("instances").join("INSTANCE");
+        let snapshot = cache.room("datasets").join(&dataset.hash).join("data");
+        let copy = Invocation::new("cp")
+            .args(["-a", "--reflink=auto", "--sparse=auto"])
+            .arg(snapshot)
+            .arg(instance.join("data"));
+        let config = settings::render(&setup.server.config, package, &instance, Listen::Port(0));
+        let config = match config {
+            Ok(text) => {
+                let text = text.replace("port = 0\n", "port = PORT\n");
+                format!("cat > {} <<'EOF'\n{text}EOF", instance.join("my.cnf").display())
+            }
+            Err(error) => format!("# {error}"),
+        };
+        let mut server = Invocation::of(&package.mysqld)
+            .path_option("defaults-file", &instance.join("my.cnf"))
+            .bare()
+            .env(&package.env);
+        if let Ok(user) = ServerUser::find() {
+            server = server.user(&user);
+        }
+        vec![copy.quoted(), config, server.quoted()]
+    }
+}
+
 /// Brings an instance up and returns when it answers a query.
 ///
 /// Without a dataset it starts on an empty data directory, initialised under those of the setup's
@@ -99,11 +142,9 @@ impl Drop for PrivateDirectory {
 ///
 /// # Errors
 /// With the server's own error lines when it refuses to start.
-pub fn start_host(
+pub(super) fn start(
     spec: &InstanceSpec,
-    cache: &Cache,
-    journal: &Journal,
-    log: &CommandLog,
+    Tools { cache, journal, log }: Tools,
 ) -> Result<Box<dyn Instance>, PlaceError> {
     let config = &spec.setup.server.config;
     let user = ServerUser::find()?;
@@ -238,6 +279,10 @@ impl Instance for HostInstance {
 
     fn fingerprint(&self) -> BTreeMap<String, String> {
         self.fingerprint.clone()
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::default()
     }
 
     fn alive(&mut self) -> Result<(), String> {
