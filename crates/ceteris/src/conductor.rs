@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use place::{Cache, CommandLog, Journal};
 use store::{Outcome, ResultFile, RunKey, RunRecord, StoredRun};
-use study::{Cell, Plan, PlannedQuestion, Setup, Study};
+use study::{Cell, OnFailure, Plan, PlannedQuestion, Setup, Study};
 
 use crate::failure::{EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Failure};
 use crate::interrupt::Interrupt;
@@ -55,6 +55,7 @@ pub fn conduct(study: &Study, path: &Path, talk: &Talk) -> Result<u8, Failure> {
         file,
         preparer: Preparer::default(),
         pace: Pace::new(),
+        failed: 0,
     };
     let ended = conductor.all_questions();
     talk.clear();
@@ -105,6 +106,8 @@ struct Conductor<'a> {
     file: ResultFile,
     preparer: Preparer,
     pace: Pace,
+    /// Runs that failed for good in a study that goes on after failures.
+    failed: u32,
 }
 
 impl Conductor<'_> {
@@ -118,25 +121,48 @@ impl Conductor<'_> {
         for index in 0..self.plan.questions.len() {
             self.question(index, &mut finished)?;
         }
-        Ok(())
+        match self.failed {
+            0 => Ok(()),
+            1 => Err(Failure::new("one run failed; the others were measured").hint(go_on_hint())),
+            n => Err(Failure::new(format!("{n} runs failed; the others were measured"))
+                .hint(go_on_hint())),
+        }
     }
 
     /// Fetches and loads all that the unfinished blocks need, so that what is missing is told
     /// before hours of measuring and not in their midst.
     fn prepare_pending(&mut self, finished: &BTreeSet<RunKey>) -> Result<(), Failure> {
-        for question in &self.plan.questions {
+        for (index, question) in self.plan.questions.iter().enumerate() {
             for cell in &question.cells {
                 let is_done = |block| finished.contains(&key(question, cell, block));
                 if (0..question.blocks).all(is_done) {
                     continue;
                 }
-                let prepared = self.prepare(cell)?;
+                let prepared = match self.prepare(cell).and_then(|prepared| {
+                    self.check_place(cell, &prepared)?;
+                    Ok(prepared)
+                }) {
+                    Ok(prepared) => prepared,
+                    // The run itself fails with the same words, and is counted there.
+                    Err(failure) if self.goes_on_after(index, &failure) => continue,
+                    Err(failure) => return Err(failure),
+                };
                 if let Some(block) = (0..question.max_blocks).find(|block| is_done(*block)) {
                     self.check_unchanged(&key(question, cell, block), &prepared)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether the cell's placement can be had here: told before anything is measured.
+    fn check_place(&self, cell: &Cell, prepared: &Prepared) -> Result<(), Failure> {
+        let spec = prepared.instance(&cell.setup);
+        place::check(&spec, self.tools.placing).map_err(|error| {
+            let failure = Failure::from(error);
+            let message = format!("{} cannot be built: {}", describe(cell), failure.message);
+            Failure { message, ..failure }
+        })
     }
 
     /// A study that goes on must go on with the same bytes: a dataset that had to be loaded again,
@@ -185,12 +211,26 @@ impl Conductor<'_> {
                 if finished.contains(&key) {
                     continue;
                 }
-                self.cell(index, cell, &key, finished)?;
-                finished.insert(key);
+                match self.cell(index, cell, &key, finished) {
+                    Ok(()) => {
+                        finished.insert(key);
+                    }
+                    Err(failure) if self.goes_on_after(index, &failure) => {
+                        self.tools.talk.warn(&failure.message);
+                        self.failed += 1;
+                    }
+                    Err(failure) => return Err(failure),
+                }
             }
             self.save_answers()?;
         }
         Ok(())
+    }
+
+    /// Whether the study goes on after a run that failed for good. A person who stops it stops it.
+    fn goes_on_after(&self, index: usize, failure: &Failure) -> bool {
+        self.study.questions[index].on_failure == OnFailure::Continue
+            && failure.code != EXIT_INTERRUPTED
     }
 
     fn save_answers(&mut self) -> Result<(), Failure> {

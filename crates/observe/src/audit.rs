@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::Fingerprint;
-use crate::consequences::{DERIVATIONS, MOVES_BY_ITSELF, matches};
+use crate::consequences::{DERIVATIONS, MOVES_BY_ITSELF, matches, of_machine, of_placement};
 use crate::values::{is_invisible, same_value, variables_of, written};
 
 /// What a name that is missing on one side is said to be.
@@ -268,14 +268,17 @@ fn classify_by_path(
         "server" | "server.package" if is_library(name) => {
             consequence("another server program is linked with other libraries")
         }
+        "server" | "server.package" | "server.config" if name == "allowance.buffer_pool_bytes" => {
+            consequence("another configuration has another buffer pool")
+        }
         "server.config" if of_server_config => consequence("another configuration"),
-        // The place for what follows from a placement (issue 4): kernel, proxy, overlay, allowance.
         _ if path == "placement" || path.starts_with("placement.") => {
             if is_library(name) {
                 return consequence("another placement has its own libraries");
             }
-            name.starts_with("place.placement").then(|| (Kind::Factor, "the factor".to_owned()))
+            of_placement(path, name)
         }
+        _ if path == "host" || path.starts_with("host.") => of_machine(path, name),
         _ if path == "workload" || path.starts_with("workload.") => {
             of_dataset.then(|| (Kind::Consequence, "another workload has other data".to_owned()))
         }

@@ -4,7 +4,11 @@
 //! the question confounded. Only derivations that the MySQL and MariaDB manuals state, or that the
 //! kernel makes of a server's own request, belong here: a wrong line hides a confounder.
 
+mod placement;
+
 use study::variables::FILE_CHANGING;
+
+pub(crate) use placement::{of_machine, of_placement};
 
 /// One cause and what may follow.
 pub(crate) struct Derivation {
@@ -27,6 +31,7 @@ pub(crate) const DERIVATIONS: &[Derivation] = &[
             "innodb_buffer_pool_size_max",
             "innodb_buffer_pool_size_auto_min",
             "innodb_page_cleaners",
+            "allowance.buffer_pool_bytes",
         ],
         reason: "innodb divides a buffer pool of this size into its own number of parts",
     },
@@ -36,6 +41,7 @@ pub(crate) const DERIVATIONS: &[Derivation] = &[
             "innodb_buffer_pool_size",
             "innodb_buffer_pool_chunk_size",
             "innodb_page_cleaners",
+            "allowance.buffer_pool_bytes",
         ],
         reason: "the buffer pool's size is rounded to a multiple of chunk size times instances",
     },
@@ -50,6 +56,7 @@ pub(crate) const DERIVATIONS: &[Derivation] = &[
             "innodb_log_files_in_group",
             "innodb_redo_log_capacity",
             "innodb_flush_method",
+            "allowance.buffer_pool_bytes",
         ],
         reason: "a dedicated server sizes buffer pool and redo log, and picks the flush method",
     },

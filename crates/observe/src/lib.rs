@@ -19,6 +19,7 @@ mod values;
 
 pub use audit::{Compared, Factor, Finding, Kind, audit};
 pub use fingerprint::{host_fingerprint, server_fingerprint};
+pub use machine::{disk_below, online_processors};
 pub use sampler::{Sampled, Sampler, SamplerTarget, monotonic_ns};
 
 /// All that was observed of a run's conditions: dotted name to value.

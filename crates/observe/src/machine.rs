@@ -97,6 +97,22 @@ const QUEUE: &[&str] = &[
 /// Bytes to which the size of the memory is rounded.
 const MEMORY_STEP: u64 = 64 << 20;
 
+/// The disk below the file system of a path of this machine, by the name that outlasts a reboot.
+pub fn disk_below(path: &Path) -> Option<String> {
+    let mut facts = Fingerprint::new();
+    data_directory(&Root::machine(), path, &mut facts);
+    facts.remove("host.data.disk")
+}
+
+/// Processors of this machine that are online; empty where the kernel does not tell.
+pub fn online_processors() -> BTreeSet<u32> {
+    let text = Root::machine().read("/sys/devices/system/cpu/online");
+    match text.and_then(|text| text.parse().ok()) {
+        Some(study::Cpus::List(list)) => list,
+        _ => BTreeSet::new(),
+    }
+}
+
 /// All of it.
 pub(crate) fn facts(root: &Root, data_dir: &Path, server: Option<u32>) -> Fingerprint {
     let mut facts = Fingerprint::new();

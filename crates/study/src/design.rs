@@ -5,6 +5,7 @@ use toml::de::DeTable;
 
 use crate::quantity::Percent;
 use crate::source::Fault;
+use crate::study::OnFailure;
 use crate::tree;
 
 /// How much one question measures; meanings and units as in [`crate::Question`].
@@ -14,6 +15,7 @@ pub(crate) struct Amount {
     pub(crate) precision: Percent,
     pub(crate) margin: Percent,
     pub(crate) confidence: f64,
+    pub(crate) on_failure: OnFailure,
 }
 
 /// The question's own design keys over the study's over the defaults.
@@ -50,5 +52,9 @@ pub(crate) fn read(table: &DeTable<'_>, design: Option<&DeTable<'_>>) -> Result<
         confidence: node("confidence")
             .and_then(|node| tree::number(node.get_ref()))
             .unwrap_or(0.95),
+        on_failure: match node("on_failure").and_then(|node| node.get_ref().as_str()) {
+            Some("continue") => OnFailure::Continue,
+            _ => OnFailure::Stop,
+        },
     })
 }

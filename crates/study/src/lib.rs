@@ -45,5 +45,5 @@ pub use setup::{
     SelectRandomRanges, Server, Setup, Stage, TestMode, TransparentHugePages, VolumeKind,
     WorkerSeat, Workload,
 };
-pub use study::{Factor, Level, Published, Question, Study, SweepAxis};
+pub use study::{Factor, Level, OnFailure, Published, Question, Study, SweepAxis};
 pub use suggest::allowed;

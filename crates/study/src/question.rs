@@ -89,6 +89,7 @@ pub(crate) fn read<'i>(
             precision: amount.precision,
             margin: amount.margin,
             confidence: amount.confidence,
+            on_failure: amount.on_failure,
         },
         cells,
     })

@@ -167,8 +167,16 @@ const PRECISION: Key = key(
 const CONFIDENCE: Key =
     key("confidence", Kind::Confidence, "0.95", "confidence of the intervals of one question");
 
+const ON_FAILURE: Key = key(
+    "on_failure",
+    Kind::Word(&["stop", "continue"]),
+    "`stop`",
+    "what becomes of the study when a cell cannot be built, or its run died twice: `continue` goes on with \
+     the next run, and the study ends as failed",
+);
+
 /// How much is measured; each key may stand in a question too and then holds for that question.
-pub(crate) const DESIGN: &[Key] = &[BLOCKS, MAX_BLOCKS, MARGIN, PRECISION, CONFIDENCE];
+pub(crate) const DESIGN: &[Key] = &[BLOCKS, MAX_BLOCKS, MARGIN, PRECISION, CONFIDENCE, ON_FAILURE];
 
 /// One question.
 pub(crate) const QUESTION: &[Key] = &[
@@ -207,6 +215,7 @@ pub(crate) const QUESTION: &[Key] = &[
     MARGIN,
     PRECISION,
     CONFIDENCE,
+    ON_FAILURE,
 ];
 
 /// One figure from elsewhere.

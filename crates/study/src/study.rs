@@ -67,6 +67,18 @@ pub struct Question {
     pub margin: Percent,
     /// Confidence of the intervals over the whole question, `0.95` unless given.
     pub confidence: f64,
+    /// What a run that failed for good does to the study.
+    pub on_failure: OnFailure,
+}
+
+/// What a run that failed for good does to the study.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The study stops.
+    #[default]
+    Stop,
+    /// The next run is made; the study fails at its end.
+    Continue,
 }
 
 /// The path or, when `compound`, paths that a question varies.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use place::{Dataset, DatasetKey, Package, Progress};
+use place::{Dataset, DatasetKey, InstanceSpec, Package, Progress};
 use study::{Connect, Setup};
 
 use super::target::Target;
@@ -24,6 +24,18 @@ pub const DATA_SEED: u64 = 0x0063_6574_6572_6973;
 pub struct Prepared {
     pub package: Arc<Package>,
     pub dataset: Option<Arc<Dataset>>,
+}
+
+impl Prepared {
+    /// What a placement is told to bring up.
+    pub fn instance(&self, setup: &Setup) -> InstanceSpec {
+        InstanceSpec {
+            setup: setup.clone(),
+            package: Arc::clone(&self.package),
+            dataset: self.dataset.clone(),
+            ordinal: 0,
+        }
+    }
 }
 
 /// See [`workload::describe_data`]; a script was read before, so that this fails only if it has
@@ -96,6 +108,8 @@ fn load(
         let value = study::ConfigValue::Text(value.to_owned());
         setup.server.config.entry(name.to_owned()).or_insert(value);
     }
+    // Loaded where it is quickest and nothing else plays a part: the bytes are the same everywhere.
+    setup.placement = study::Placement::default();
     setup.load.connect = Connect::Socket;
     talk.passing("starting a server to load the dataset");
     let prepared = Prepared { package: Arc::clone(package), dataset: None };
@@ -108,7 +122,7 @@ fn load(
         seed: DATA_SEED,
         threads: threads as u32,
     };
-    let mut worker = WorkerProcess::start(&request, placing.journal.environment())
+    let mut worker = WorkerProcess::start(&request, &[], placing.journal.environment())
         .map_err(|error| Failure::new(format!("cannot start the worker: {error}")))?;
     let mut begun = false;
     let _step = talk.step_guard();

@@ -106,13 +106,14 @@ fn measure(
     let died = |failure: Failure| Broken::Died(failure.message);
     record.before = target.fingerprint().map_err(died)?;
     let request = drive_request(tools, &cell.setup, target, record.key.block)?;
-    let mut worker =
-        WorkerProcess::start(&request, tools.placing.journal.environment()).map_err(|error| {
-            Broken::Refused(Failure::new(format!("cannot start a worker: {error}")))
-        })?;
+    let prefix = target.worker_prefix();
+    let mut worker = WorkerProcess::start(&request, &prefix, tools.placing.journal.environment())
+        .map_err(|error| {
+        Broken::Refused(Failure::new(format!("cannot start a worker: {error}")))
+    })?;
     record.commands.push(CommandRecord {
         at_unix_ns: unix_ns(),
-        command: "ceteris worker  # told on standard input what to drive".to_owned(),
+        command: worker_command(&prefix),
         took_ms: None,
         status: None,
     });
@@ -129,6 +130,15 @@ fn measure(
     record.after = target.fingerprint().map_err(died)?;
     keep(record, &cell.setup, &report, &seconds, &sampled);
     Ok(())
+}
+
+/// How the worker is started, for people.
+fn worker_command(prefix: &[String]) -> String {
+    let program = match prefix {
+        [] => "ceteris".to_owned(),
+        words => words.iter().map(|word| place::quote(word.as_ref())).collect::<Vec<_>>().join(" "),
+    };
+    format!("{program} worker  # told on standard input what to drive")
 }
 
 fn drive_request(

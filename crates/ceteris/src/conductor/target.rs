@@ -3,9 +3,11 @@
 //! The conductor may hold several at once, each with its own directory, port and socket; nothing
 //! here assumes that it is the only one.
 
+use std::collections::BTreeSet;
+
 use mysql::Conn;
 use observe::{Fingerprint, SamplerTarget};
-use place::{Endpoint, Instance, InstanceSpec};
+use place::{Endpoint, Instance};
 use store::LogText;
 use study::{Connect, Setup};
 
@@ -27,13 +29,7 @@ impl Target {
         prepared: &Prepared,
         placing: place::Tools,
     ) -> Result<Target, Failure> {
-        let spec = InstanceSpec {
-            setup: setup.clone(),
-            package: prepared.package.clone(),
-            dataset: prepared.dataset.clone(),
-            ordinal: 0,
-        };
-        Ok(Target { instances: place::start_all(&spec, placing)? })
+        Ok(Target { instances: place::start_all(&prepared.instance(setup), placing)? })
     }
 
     /// How the worker reaches each instance.
@@ -41,9 +37,11 @@ impl Target {
         self.instances.iter().map(|instance| address(instance.endpoint(), connect)).collect()
     }
 
-    /// Everything observable of the target's conditions, now.
+    /// Everything observable of the target's conditions, now. What a further instance has by itself
+    /// carries its ordinal behind a `#`.
     pub fn fingerprint(&self) -> Result<Fingerprint, Failure> {
         let mut all = Fingerprint::new();
+        let mut buffer_pool_bytes: Option<u64> = Some(0);
         for (ordinal, instance) in self.instances.iter().enumerate() {
             let mut one = instance.fingerprint();
             let mut connection = Conn::new(instance.endpoint().opts())
@@ -51,16 +49,42 @@ impl Target {
             let server = observe::server_fingerprint(&mut connection, instance.dir())
                 .map_err(|error| Failure::new(format!("cannot read the variables: {error}")))?;
             one.extend(server);
-            if let Some(data_dir) = instance.data_dir() {
-                one.extend(observe::host_fingerprint(data_dir, instance.pid()));
-            }
-            if ordinal == 0 {
-                all.extend(one);
-            } else {
-                all.extend(one.into_iter().map(|(name, v)| (format!("{name}#{ordinal}"), v)));
+            let data = instance.data_dir().or(instance.storage()).unwrap_or(instance.dir());
+            one.extend(observe::host_fingerprint(data, instance.pid()));
+            let own =
+                one.get("server.variable.innodb_buffer_pool_size").and_then(|n| n.parse().ok());
+            buffer_pool_bytes = buffer_pool_bytes.zip(own).map(|(sum, own): (u64, u64)| sum + own);
+            match ordinal {
+                0 => all.extend(one),
+                n => all.extend(one.into_iter().map(|(name, v)| (format!("{name}#{n}"), v))),
             }
         }
+        all.extend(self.allowance());
+        if let Some(bytes) = buffer_pool_bytes {
+            all.insert("allowance.buffer_pool_bytes".to_owned(), bytes.to_string());
+        }
         Ok(all)
+    }
+
+    /// What all instances together may use, and the disks that hold their data in the end.
+    fn allowance(&self) -> Fingerprint {
+        let own: Vec<_> = self.instances.iter().map(|instance| instance.allowance()).collect();
+        let mut all = place::total_allowance(&own, &observe::online_processors());
+        let disks: BTreeSet<String> = self
+            .instances
+            .iter()
+            .filter_map(|instance| observe::disk_below(instance.storage()?))
+            .collect();
+        if !disks.is_empty() {
+            let disks: Vec<String> = disks.into_iter().collect();
+            all.insert("allowance.disk".to_owned(), disks.join(", "));
+        }
+        all
+    }
+
+    /// The words before `ceteris worker` that run it where it belongs; empty: here.
+    pub fn worker_prefix(&self) -> Vec<String> {
+        self.instances.first().map(|instance| instance.worker_prefix()).unwrap_or_default()
     }
 
     /// What the sampler is to watch.

@@ -34,14 +34,24 @@ pub enum Silence {
 }
 
 impl WorkerProcess {
-    /// Starts a worker and hands it its request. The environment variable lets
-    /// `ceteris doctor` recognise it.
+    /// Starts a worker and hands it its request. `prefix` are the words of a command that runs it
+    /// elsewhere, where this program's name is among them; empty: it runs here. The environment
+    /// variable lets `ceteris doctor` recognise it.
     pub fn start(
         request: &Request,
+        prefix: &[String],
         (variable, marker): (String, String),
     ) -> std::io::Result<WorkerProcess> {
         use std::os::unix::process::CommandExt;
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut command = match prefix {
+            [] => Command::new(std::env::current_exe()?),
+            [program, words @ ..] => {
+                let mut command = Command::new(program);
+                command.args(words);
+                command
+            }
+        };
+        let mut child = command
             .arg("worker")
             .env(variable, marker)
             .stdin(Stdio::piped())
