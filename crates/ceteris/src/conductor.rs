@@ -323,6 +323,11 @@ fn outcome_line(record: &RunRecord) -> String {
     let Some(summary) = &record.summary else { return String::new() };
     let mut line =
         format!("  {:.1} transactions/s, p95 {:.2} ms", summary.tps, summary.response.p95_ms);
+    if !summary.instances.is_empty() {
+        let each: Vec<String> =
+            summary.instances.iter().map(|instance| format!("{:.1}", instance.tps)).collect();
+        line.push_str(&format!(" (instances {})", each.join(", ")));
+    }
     for note in &summary.notes {
         line.push_str(&format!("; {note}"));
     }

@@ -266,7 +266,7 @@ mod tests {
 
     /// So many transactions of `statements` statements and a millisecond each.
     fn recorded(transactions: u64, statements: u64) -> Box<Recorded> {
-        let register = Register::new(&Nothing);
+        let register = Register::new(&Nothing, 1);
         let mut recorder = Recorder::new(&register).unwrap();
         for _ in 0..transactions {
             for _ in 0..statements {

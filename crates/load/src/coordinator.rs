@@ -25,7 +25,7 @@ use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::Interval;
 use crate::spec::{DriveSpec, Scheduling};
 use crate::summary::{
-    all_kinds, errors, fairness, kinds, retries, second, statements, transactions,
+    all_kinds, errors, fairness, kinds, retries, second, statements, targets, transactions,
 };
 use crate::timeline::Timeline;
 
@@ -281,6 +281,7 @@ impl<'a> Coordinator<'a> {
         report.response_hdr_base64 = serialize(&response)?;
         report.service_hdr_base64 = serialize(&service)?;
         report.kinds = kinds(register, &total)?;
+        report.targets = targets(register, &total)?;
         report.statements = statements(register, &total);
         report.fairness = fairness(&self.commits);
         report.schedule_error = latency_ms(&total.schedule_error);
@@ -350,7 +351,7 @@ mod tests {
 
     fn register() -> Register {
         let names = crate::register::PROTOCOL.map(str::to_owned).to_vec();
-        Register { kinds: vec!["all".to_owned()], names, name_of: Vec::new() }
+        Register { kinds: vec!["all".to_owned()], names, name_of: Vec::new(), targets: 1 }
     }
 
     fn coordinator<'a>(

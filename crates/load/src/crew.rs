@@ -116,7 +116,9 @@ impl<'a> Crew<'a> {
             }
             let session = Session::new(Rc::clone(&lane), Rc::clone(&usual), Rc::clone(&texts));
             let (seed, stream) = (spec.seed, u64::from(ordinal));
-            let identity = Identity { token, seed, stream, kinds: register.kinds.len() };
+            let kinds = register.kinds.len();
+            let first_slot = register.first_slot(ordinal);
+            let identity = Identity { token, seed, stream, kinds, first_slot };
             let task = live(Rc::clone(&lane), session, workload, identity, Rc::clone(&policy));
             tasks.push(Some(Box::pin(task) as Task));
             reactor.add(token, connected.socket).map_err(watch)?;

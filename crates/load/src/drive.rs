@@ -76,7 +76,7 @@ fn drive_by<W: Workload, R: Reactor>(
     let pins = choose_pins(spec.pin.as_deref(), threads, &cpus);
     let descriptors = descriptors::needed(connections, threads);
     descriptors::make_room(descriptors);
-    let register = Register::new(workload);
+    let register = Register::new(workload, spec.targets.len());
     let (prepared, texts) = match spec.protocol {
         StatementProtocol::Prepared => (workload.statements(), Vec::new()),
         StatementProtocol::Text => (Vec::new(), workload.statements()),

@@ -127,7 +127,7 @@ fn lane(statements: &[Statement]) -> Result<Lane, DriveError> {
     let mut names: Vec<String> = PROTOCOL.map(str::to_owned).to_vec();
     let name_of = statements.iter().map(|_| names.len() as u32).collect();
     names.push("point".to_owned());
-    let register = Register { kinds: vec!["transaction".to_owned()], names, name_of };
+    let register = Register { kinds: vec!["transaction".to_owned()], names, name_of, targets: 1 };
     let timeline = Arc::new(Timeline::new(&DriveSpec::default())?);
     Lane::new(&register, 1, Starts::new(&timeline, 0, 1, 1, 0))
 }

@@ -331,6 +331,7 @@ mod tests {
             kinds: vec!["all".to_owned()],
             names: vec!["one".to_owned()],
             name_of: vec![0; 70],
+            targets: 1,
         };
         let timeline = Arc::new(Timeline::new(&DriveSpec::default()).unwrap());
         let starts = Starts::new(&timeline, 0, 1, 2, 0);

@@ -20,6 +20,8 @@ pub(crate) struct Identity {
     pub stream: u64,
     /// How many kinds of transactions there are.
     pub kinds: usize,
+    /// Where the kinds of the connection's target begin among all that is counted apart.
+    pub first_slot: usize,
 }
 
 /// Lives; what each transaction comes to is counted in `lane`.
@@ -30,7 +32,7 @@ pub(crate) async fn live<W: Workload>(
     identity: Identity,
     policy: Rc<Policy>,
 ) -> Result<(), TransactionError> {
-    let Identity { token, seed, stream, kinds } = identity;
+    let Identity { token, seed, stream, kinds, first_slot } = identity;
     let (mut sequence, mut fresh) = (0, true);
     loop {
         let begun = match next_start(&lane, token, fresh).await {
@@ -52,6 +54,7 @@ pub(crate) async fn live<W: Workload>(
             let reason = format!("there is no kind {kind} of transactions");
             return Err(TransactionError::Workload(reason));
         }
+        let slot = first_slot + kind;
         let mut attempt = 0;
         loop {
             lane.record(|recorder| recorder.attempt());
@@ -59,12 +62,12 @@ pub(crate) async fn live<W: Workload>(
             let draw = if workload.redraws() { attempt } else { 0 };
             let rng = Rng::new(seed, stream, sequence, draw);
             let Err(mut error) = workload.transaction(&mut session, kind, rng).await else {
-                lane.commit(token, kind, begun);
+                lane.commit(token, slot, begun);
                 break;
             };
             let mut verdict = policy.judge(&error);
             if let Verdict::Retry { rollback } = verdict {
-                lane.record(|recorder| recorder.retry(kind));
+                lane.record(|recorder| recorder.retry(slot));
                 // The attempt is accounted for, also if the rollback is never answered.
                 lane.fly(token, Flight::RollingBack(begun));
                 // The latest status may be older than the error: after a deadlock nothing is left

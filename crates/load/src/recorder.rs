@@ -119,7 +119,7 @@ impl Recorded {
         let statement = StatementRecord { errors: Errors::new(), latency: coarse_histogram()? };
         let mut recorded = Box::new(Recorded {
             counts: Counts::default(),
-            kinds: vec![kind; register.kinds.len()],
+            kinds: vec![kind; register.slots()],
             statements: register.names.iter().map(|_| statement.clone()).collect(),
             schedule_error: coarse_histogram()?,
         });
@@ -299,6 +299,7 @@ mod tests {
             kinds: vec!["a".to_owned(), "b".to_owned()],
             names: PROTOCOL.map(str::to_owned).to_vec(),
             name_of: Vec::new(),
+            targets: 1,
         }
     }
 

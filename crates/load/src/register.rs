@@ -24,11 +24,14 @@ pub(crate) struct Register {
     pub names: Vec<String>,
     /// By statement of the workload: index into `names`.
     pub name_of: Vec<u32>,
+    /// Servers that are driven. Kinds are counted apart for each: the slot of a kind is its index
+    /// behind those of the targets before, so that the hot path counts by one index.
+    pub targets: usize,
 }
 
 impl Register {
     /// Of everything that `workload` names.
-    pub(crate) fn new<W: Workload>(workload: &W) -> Register {
+    pub(crate) fn new<W: Workload>(workload: &W, targets: usize) -> Register {
         let mut names: Vec<String> = PROTOCOL.map(str::to_owned).to_vec();
         let mut index: std::collections::HashMap<String, u32> =
             names.iter().cloned().zip(0..).collect();
@@ -39,7 +42,18 @@ impl Register {
             })
         });
         let name_of = name_of.collect();
-        Register { kinds: workload.kinds(), names, name_of }
+        Register { kinds: workload.kinds(), names, name_of, targets }
+    }
+
+    /// How many kinds are counted apart, over all targets.
+    pub(crate) fn slots(&self) -> usize {
+        self.kinds.len() * self.targets
+    }
+
+    /// Where the kinds of the target of the connection `ordinal` begin; connections are dealt to
+    /// the targets in turn.
+    pub(crate) fn first_slot(&self, ordinal: u32) -> usize {
+        ordinal as usize % self.targets.max(1) * self.kinds.len()
     }
 }
 
@@ -71,10 +85,11 @@ mod tests {
 
     #[test]
     fn statements_of_one_name_are_one() {
-        let register = Register::new(&Named);
+        let register = Register::new(&Named, 1);
         assert_eq!(register.names, ["BEGIN", "COMMIT", "ROLLBACK", "other", "point", "range"]);
         assert_eq!(register.name_of, [4, 5, 4, COMMIT]);
         assert_eq!(register.kinds, ["transaction"]);
+        assert_eq!(register.slots(), 1);
         assert_eq!([BEGIN, COMMIT, ROLLBACK, OTHER].map(|i| PROTOCOL[i as usize]), PROTOCOL);
     }
 }

@@ -167,6 +167,9 @@ pub struct DriveReport {
     /// Each kind of transaction, in the workload's order.
     #[serde(default)]
     pub kinds: Vec<KindReport>,
+    /// Each target, named by its number from 0, over all kinds; empty where there is only one.
+    #[serde(default)]
+    pub targets: Vec<KindReport>,
     /// Each statement by its name, those of the protocol (`BEGIN` and so on) first.
     #[serde(default)]
     pub statements: Vec<StatementReport>,

@@ -74,19 +74,48 @@ pub(crate) fn second(
     })
 }
 
-/// Each kind of transaction.
+/// Each kind of transaction, over all targets.
 pub(crate) fn kinds(register: &Register, total: &Recorded) -> Result<Vec<KindReport>, DriveError> {
-    let report = |(name, kind): (&String, &Kind)| {
-        Ok(KindReport {
-            name: name.clone(),
-            transactions: kind.transactions,
-            retries: kind.retries,
-            response: latency_ms(&kind.response),
-            service: latency_ms(&kind.service),
-            response_hdr_base64: serialize(&kind.response)?,
-        })
+    let report = |(index, name): (usize, &String)| {
+        let slots = total.kinds.iter().skip(index).step_by(register.kinds.len());
+        kind_report(name, slots)
     };
-    register.kinds.iter().zip(&total.kinds).map(report).collect()
+    register.kinds.iter().enumerate().map(report).collect()
+}
+
+/// Each target, over all kinds, where there are several.
+pub(crate) fn targets(
+    register: &Register,
+    total: &Recorded,
+) -> Result<Vec<KindReport>, DriveError> {
+    if register.targets < 2 {
+        return Ok(Vec::new());
+    }
+    let slots = total.kinds.chunks(register.kinds.len().max(1)).enumerate();
+    slots.map(|(index, slots)| kind_report(&index.to_string(), slots.iter())).collect()
+}
+
+/// What several slots hold together.
+fn kind_report<'a>(
+    name: &str,
+    slots: impl Iterator<Item = &'a Kind>,
+) -> Result<KindReport, DriveError> {
+    let (mut transactions, mut retries) = (0, 0);
+    let (mut response, mut service) = (latency_histogram()?, latency_histogram()?);
+    for slot in slots {
+        transactions += slot.transactions;
+        retries += slot.retries;
+        response.add(&slot.response).map_err(unlike)?;
+        service.add(&slot.service).map_err(unlike)?;
+    }
+    Ok(KindReport {
+        name: name.to_owned(),
+        transactions,
+        retries,
+        response: latency_ms(&response),
+        service: latency_ms(&service),
+        response_hdr_base64: serialize(&response)?,
+    })
 }
 
 /// Each name of statements; those of the protocol only where the workload uses them.

@@ -13,6 +13,6 @@ mod record;
 pub use answer::{Answer, AnsweredEffect, Audit, Difference, RunLine, Show};
 pub use file::{ResultFile, StoreError};
 pub use record::{
-    CommandRecord, Event, Fingerprint, Header, Histogram, Latency, LogText, Outcome, RunKey,
-    RunRecord, Series, StoredRun, Summary,
+    CommandRecord, Event, Fingerprint, Header, Histogram, InstanceSummary, Latency, LogText,
+    Outcome, RunKey, RunRecord, Series, StoredRun, Summary,
 };

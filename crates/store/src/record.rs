@@ -119,6 +119,21 @@ pub struct Summary {
     pub steady: bool,
     /// Why not, or anything else worth a line.
     pub notes: Vec<String>,
+    /// Each of several instances, in their order; empty where there is one.
+    #[serde(default)]
+    pub instances: Vec<InstanceSummary>,
+}
+
+/// What one of several instances did in the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InstanceSummary {
+    /// Committed transactions.
+    pub transactions: u64,
+    /// Committed transactions per second.
+    #[serde(deserialize_with = "crate::number::or_nan")]
+    pub tps: f64,
+    /// From the intended start.
+    pub response: Latency,
 }
 
 /// Milliseconds.

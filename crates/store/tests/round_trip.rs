@@ -56,6 +56,7 @@ fn run(block: u32, outcome: Outcome) -> RunRecord {
             generator_bound: false,
             steady: true,
             notes: vec!["a note".to_owned()],
+            instances: Vec::new(),
         }),
         outcome,
         series: vec![

@@ -52,6 +52,7 @@ fn run(block: u32, figure: f64) -> RunRecord {
             generator_bound: false,
             steady: false,
             notes: vec![],
+            instances: Vec::new(),
         }),
         series: vec![],
         histograms: vec![],

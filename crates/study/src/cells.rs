@@ -101,6 +101,14 @@ pub(crate) fn setup(tree: DeTable<'_>, span: Range<usize>) -> Result<Setup, Faul
             return Err(Fault::new(at, wrong.message).hint(wrong.hint));
         }
     }
+    let instances = setup.placement.instances();
+    if setup.load.connections < instances {
+        return Err(Fault::new(
+            connections_at.unwrap_or(span),
+            format!("{} connections cannot drive {instances} instances", setup.load.connections),
+        )
+        .hint("connections are dealt to the instances in turn: give each at least one"));
+    }
     let connections = setup.load.connections_max();
     setup.workload.check(connections).map_err(|(wrong, hint)| {
         Fault::new(workload_at.unwrap_or(span.clone()), wrong).hint(hint)

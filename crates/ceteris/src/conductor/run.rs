@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use load::{DriveEvent, DriveReport, DriveSpec, Second};
 use observe::{Sampled, Sampler};
 use store::{
-    CommandRecord, Event, Histogram, Latency, Outcome, RunKey, RunRecord, Series, Summary,
+    CommandRecord, Event, Histogram, InstanceSummary, Latency, Outcome, RunKey, RunRecord, Series,
+    Summary,
 };
 use study::{Cell, Setup};
 
@@ -266,6 +267,11 @@ fn keep(
         generator_bound,
         steady,
         notes,
+        instances: report
+            .targets
+            .iter()
+            .map(|target| instance(target, report.measured_s))
+            .collect(),
     });
     for (name, encoded) in
         [("response", &report.response_hdr_base64), ("service", &report.service_hdr_base64)]
@@ -287,6 +293,14 @@ fn keep(
         at_s: s.at_monotonic_s.iter().map(|at| at - zero).collect(),
         values: s.values.clone(),
     }));
+}
+
+fn instance(target: &load::KindReport, measured_s: f64) -> InstanceSummary {
+    InstanceSummary {
+        transactions: target.transactions,
+        tps: target.transactions as f64 / measured_s,
+        response: latency(&target.response),
+    }
 }
 
 fn latency(from: &load::LatencyMs) -> Latency {

@@ -121,3 +121,30 @@ fn a_kind_that_is_none_is_an_error() {
     let error = run(&Wrong, &spec(&[&server], 2, 600_000)).unwrap_err();
     assert!(error.to_string().contains("there is no kind 1"), "{error}");
 }
+
+#[test]
+fn several_servers_are_driven_at_once_and_counted_apart() {
+    // Of four connections each server has two. One falls silent after four transactions of each.
+    let lively = Scripted::start(usize::MAX, |n, _| match n {
+        40.. => Act::Silence,
+        _ => Act::Answer,
+    });
+    let tired = Scripted::start(usize::MAX, |n, _| match n {
+        10.. => Act::Silence,
+        _ => Act::Answer,
+    });
+    let (report, _) = run(&Two, &spec(&[&lively, &tired], 4, 1200)).unwrap();
+    // Read, read, write take 2, 2 and 3 statements.
+    let each = |statements: u64| 3 * (statements / 7) + (statements % 7).min(4) / 2;
+    let targets: Vec<_> =
+        report.targets.iter().map(|t| (t.name.as_str(), t.transactions)).collect();
+    assert_eq!(targets, [("0", 2 * each(40)), ("1", 2 * each(10))]);
+    assert_eq!(report.transactions, 2 * (each(40) + each(10)));
+    let kinds: u64 = report.kinds.iter().map(|kind| kind.transactions).sum();
+    assert_eq!(kinds, report.transactions);
+    assert!(report.targets[1].response.max > 0.0);
+    // One server alone is no matter of several.
+    let server = Scripted::start(usize::MAX, |n, _| if n < 4 { Act::Answer } else { Act::Silence });
+    let (report, _) = run(&Two, &spec(&[&server], 1, 1000)).unwrap();
+    assert_eq!(report.targets, []);
+}

@@ -121,6 +121,7 @@ pub fn section(index: usize, question: &Question) -> String {
     }
     out.push_str(&tables::effects(question));
     out.push_str(&tables::medians(question));
+    out.push_str(&tables::instances(question));
     if question.series.iter().any(|s| s.tracks.iter().any(Option::is_some)) {
         let explained = "thin: each run; bold: median of the level's runs; shaded: warm-up, not \
                          counted. Of a long run each step shows its lowest and its highest second";

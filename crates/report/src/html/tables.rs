@@ -1,9 +1,9 @@
 //! A question's tables: effects, medians, latency, audit, runs. They hold every figure of the
 //! charts.
 
-use store::{Answer, AnsweredEffect, Difference, Summary};
+use store::{Answer, AnsweredEffect, Difference, InstanceSummary, Summary};
 
-use super::gather::{Point, Question, at_label};
+use super::gather::{Point, Question, Run, at_label};
 use super::glyph::{self, Interval};
 use super::latency::PERCENTILES;
 use super::markup::{Esc, change, change_interval, count, extent, figure, median};
@@ -75,6 +75,42 @@ pub fn medians(question: &Question) -> String {
         ">generator bound",
     ];
     table("Medians of the runs", &columns, rows)
+}
+
+/// What each of several instances did; nothing where every run had one.
+pub fn instances(question: &Question) -> String {
+    let mut rows = Vec::new();
+    for (point, Point { label, .. }) in question.points.iter().enumerate() {
+        for level in 0..question.levels.len() {
+            let cell = |run: &&Run| run.level == level && run.point == point;
+            let runs: Vec<&Summary> =
+                question.runs.iter().filter(cell).map(|run| &run.summary).collect();
+            let most = runs.iter().map(|s| s.instances.len()).max().unwrap_or(0);
+            for ordinal in 0..most {
+                let own: Vec<&InstanceSummary> =
+                    runs.iter().filter_map(|s| s.instances.get(ordinal)).collect();
+                let of = |pick: &dyn Fn(&InstanceSummary) -> f64| {
+                    let values: Vec<f64> = own.iter().map(|one| pick(one)).collect();
+                    figure(median(&values).unwrap_or(f64::NAN))
+                };
+                let row = Row::new()
+                    .head_markup(&level_badge(question, level))
+                    .text_if(question.swept(), label)
+                    .number(ordinal)
+                    .strong(of(&|one| one.tps))
+                    .number(of(&|one| one.response.p50_ms))
+                    .number(of(&|one| one.response.p95_ms))
+                    .number(of(&|one| one.response.p99_ms));
+                rows.push(row);
+            }
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let at = at_column(question);
+    let columns = ["level", at, ">instance", ">tps", ">p50 ms", ">p95 ms", ">p99 ms"];
+    table("Instances, medians of the runs", &columns, rows)
 }
 
 fn median_row(row: Row, runs: &[&Summary]) -> Row {

@@ -248,6 +248,7 @@ fn run(question: &str, level: &str, at: &Value, block: u32, tps: f64) -> RunReco
             generator_bound: false,
             steady: true,
             notes: vec![],
+            instances: Vec::new(),
         }),
         series: vec![],
         histograms: vec![],

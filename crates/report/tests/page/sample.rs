@@ -170,6 +170,7 @@ impl Sample {
                 generator_bound: false,
                 steady: level == 0,
                 notes: vec!["a note & more".into()],
+                instances: Vec::new(),
             }),
             series: [
                 series("load.tps", "1/s", &|t| tps * wave(t)),
