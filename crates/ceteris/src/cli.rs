@@ -90,6 +90,19 @@ pub struct PlanArgs {
     /// How to print it
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
     pub format: PlanFormat,
+    /// Print what this other tool would be given instead: a domain of libvirt for each KVM cell,
+    /// manifests for each Kubernetes cell
+    #[arg(long, value_enum, value_name = "TOOL")]
+    pub emit: Option<EmitForm>,
+}
+
+/// Other tools that a placement can be written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EmitForm {
+    /// libvirt domain XML
+    Libvirt,
+    /// Kubernetes manifests, YAML
+    Kubernetes,
 }
 
 /// Formats of `ceteris plan` and `ceteris doctor`.

@@ -92,6 +92,12 @@ pub fn planned_commands(setup: &Setup, cache: &Cache) -> Result<Vec<String>, Fai
     Ok(place::planned_commands(setup, &data, prepare::DATA_SEED, cache))
 }
 
+/// The placement of a run of `setup` in the form of another tool.
+pub fn emitted(setup: &Setup, cache: &Cache, form: place::Emit) -> Result<String, Failure> {
+    let data = prepare::describe_data(&setup.workload)?;
+    Ok(place::emit(setup, &data, prepare::DATA_SEED, cache, form)?)
+}
+
 /// How to go on with this study.
 fn go_on_hint() -> String {
     let words = std::env::args_os().filter(|word| word != "--again");

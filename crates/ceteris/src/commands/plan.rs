@@ -7,9 +7,9 @@ use serde::Serialize;
 use study::{Plan, Study};
 
 use super::{json, print, read_study};
-use crate::cli::{PlanArgs, PlanFormat};
+use crate::cli::{EmitForm, PlanArgs, PlanFormat};
 use crate::conductor::{self, OVERHEAD_GUESS, describe};
-use crate::failure::{EXIT_OK, Ended, Failure};
+use crate::failure::{EXIT_OK, EXIT_USAGE, Ended, Failure};
 use crate::talk::span;
 
 /// The plan as JSON.
@@ -49,12 +49,38 @@ pub fn plan(args: PlanArgs) -> Ended {
     let study = read_study(&args.study)?;
     let plan = conductor::plan(&study)?;
     let cache = Cache::look()?;
+    if let Some(form) = args.emit {
+        return emitted(&plan, &cache, form);
+    }
     let printed = printed(&study, &plan, &cache)?;
     match args.format {
         PlanFormat::Json => print(&json(&printed)?)?,
         PlanFormat::Text => print(&text(&study, &printed))?,
     }
     Ok(EXIT_OK)
+}
+
+/// Prints every different setup of the plan that the other tool could bring up.
+fn emitted(plan: &Plan, cache: &Cache, form: EmitForm) -> Ended {
+    let (form, placement) = match form {
+        EmitForm::Libvirt => (place::Emit::Libvirt, "kvm"),
+        EmitForm::Kubernetes => (place::Emit::Kubernetes, "kubernetes"),
+    };
+    let mut written: Vec<String> = Vec::new();
+    for cell in plan.questions.iter().flat_map(|question| &question.cells) {
+        if cell.setup.placement.name() == placement {
+            let text = conductor::emitted(&cell.setup, cache, form)?;
+            if !written.contains(&text) {
+                print(&text)?;
+                written.push(text);
+            }
+        }
+    }
+    match written.is_empty() {
+        true => Err(Failure::new(format!("no cell of this study is placed by `{placement}`"))
+            .code(EXIT_USAGE)),
+        false => Ok(EXIT_OK),
+    }
 }
 
 fn printed<'a>(study: &'a Study, plan: &'a Plan, cache: &Cache) -> Result<Printed<'a>, Failure> {
