@@ -59,7 +59,7 @@ fn page(material: &Material) -> String {
 <body>
 <a class="skip" href="#answers">skip to the answers</a>
 <header>
-<p class="brand"><span><b>ceteris</b> report</span></p>
+{caveats}<p class="brand"><span><b>ceteris</b> report</span></p>
 <h1>{title}</h1>
 <dl class="meta">{meta}</dl>
 </header>
@@ -68,6 +68,7 @@ fn page(material: &Material) -> String {
 "##,
         version = Esc(&material.header.ceteris_version),
         meta = meta(material),
+        caveats = question::caveats(material),
         contents = contents(material),
     ));
     out.push_str(&question::answers(material));

@@ -13,7 +13,8 @@ const SCHEMA: u32 = 1;
 /// The result file's.
 pub fn show(file: &ResultFile) -> crate::Result<Show> {
     let questions = file.answers()?.into_iter().map(finite).collect();
-    Ok(Show { schema: SCHEMA, study: file.header()?.title, questions })
+    let caveats = crate::caveats::of_file(file)?;
+    Ok(Show { schema: SCHEMA, study: file.header()?.title, caveats, questions })
 }
 
 fn finite(mut answer: Answer) -> Answer {

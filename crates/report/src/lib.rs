@@ -2,6 +2,7 @@
 //!
 //! Made from a result file alone; nothing is measured or judged here.
 
+mod caveats;
 mod csv;
 mod html;
 mod json;

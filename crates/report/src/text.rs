@@ -36,6 +36,9 @@ pub fn text(file: &ResultFile, colour: bool) -> crate::Result<String> {
 
 fn render(show: &Show, published: &[Published], failed: usize, colour: bool) -> String {
     let mut out = String::new();
+    for caveat in &show.caveats {
+        listed(&mut out, "", "caution: ", caveat);
+    }
     for line in wrapped(&show.study, COLUMNS) {
         let _ = writeln!(out, "{}", paint(&line, "1", colour));
     }

@@ -12,6 +12,9 @@ pub struct Show {
     pub schema: u32,
     /// The study's title.
     pub study: String,
+    /// What a reader must know before any figure; usually nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<String>,
     /// In file order.
     pub questions: Vec<Answer>,
 }

@@ -19,6 +19,16 @@ pub fn verdict_of<'a>(answer: Option<&Answer>, verdict: &'a str) -> &'a str {
     }
 }
 
+/// What must be known before any figure: the first lines of the page.
+pub fn caveats(material: &Material) -> String {
+    let observed = material.observed.iter().map(|observed| &observed.fingerprint);
+    let lines = crate::caveats::of(observed);
+    lines
+        .iter()
+        .map(|line| format!("<p class=\"warning\" role=\"note\">{}</p>", Esc(line)))
+        .collect()
+}
+
 /// The answers, one banner for each question.
 pub fn answers(material: &Material) -> String {
     let banners: String = material
