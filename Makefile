@@ -18,7 +18,7 @@ demo: ## install what is missing, answer the first question, write its report
 test: ## install what the tests need and run all of them
 	@scripts/install test
 	cargo build --release --locked -p ceteris
-	cargo test --workspace --locked --no-fail-fast
+	scripts/test
 	@$(MAKE) --no-print-directory fuzz
 
 fuzz: ## each fuzz target for FUZZ_SECONDS seconds
