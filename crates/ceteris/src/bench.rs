@@ -2,14 +2,15 @@
 //! already there.
 //!
 //! `request` turns arguments into plain structs, `tables` looks after whose tables they are, `run`
-//! drives, `outcome` is what was measured (the JSON contract; `partial` where it was stopped), and
-//! `text` the same for people. The drive happens in this process and not in a worker as under
+//! drives, `outcome` and `figures` are what was measured (the JSON contract), and `text` the same
+//! for people. The drive happens in this process and not in a worker as under
 //! `ceteris run`: decision 011.
 
+mod defaults;
 mod dsn;
+mod figures;
 mod histogram;
 mod outcome;
-mod partial;
 mod password;
 mod request;
 mod run;

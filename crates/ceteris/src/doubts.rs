@@ -2,28 +2,31 @@
 //! bottleneck, transactions that never came back. Told beside the figures by `ceteris run` and
 //! `ceteris bench` alike.
 
-use load::{DriveReport, Second};
+use load::{DriveReport, Pacing, Second};
 
 /// A generator thread busier than this for a second was the bottleneck of that second.
 const GENERATOR_BOUND_SHARE: f64 = 0.85;
 /// Change over the measured window that still counts as level.
 const STEADY_TOLERANCE: f64 = 0.10;
+/// Fewer measured seconds than this have no trend that could be told from chance.
+const SECONDS_MIN: usize = 5;
 /// From this many transactions a second on, one in which none ends is no chance: with arrivals at
 /// random it happens once in e^20 seconds.
 const NEVER_SILENT_FROM: f64 = 20.0;
 
 /// See the module.
 pub struct Doubts {
-    /// Throughput was level over the measured window.
-    pub steady: bool,
+    /// Throughput was level over the measured window; `None` where nobody can say, because the
+    /// window is short or because stages change the pace within it.
+    pub steady: Option<bool>,
     /// A generator thread was busy, or waited for a CPU, so long that it set the pace.
     pub generator_bound: bool,
     /// A sentence for each doubt.
     pub notes: Vec<String>,
 }
 
-/// Doubts of the drive that `report` and its `seconds` tell of.
-pub fn doubts(report: &DriveReport, seconds: &[Second]) -> Doubts {
+/// Doubts of the drive that `report` and its `seconds` tell of, which was paced so.
+pub fn doubts(report: &DriveReport, seconds: &[Second], pacing: &Pacing) -> Doubts {
     let whole = seconds.iter().filter(|s| s.measured && s.length_s > 0.5);
     let rates: Vec<f64> = whole.map(|s| s.transactions as f64 / s.length_s).collect();
     let steadiness = stats::steadiness(&rates, STEADY_TOLERANCE);
@@ -32,14 +35,16 @@ pub fn doubts(report: &DriveReport, seconds: &[Second]) -> Doubts {
     let busiest = report.peak_thread_occupied;
     let generator_bound = busiest > GENERATOR_BOUND_SHARE;
     let silent = silent_seconds(&rates);
+    let staged = !pacing.stages.is_empty();
+    let tellable = rates.len() >= SECONDS_MIN && !staged;
     let mut notes = Vec::new();
-    if silent > 0 {
+    if silent > 0 && !staged {
         notes.push(format!(
             "not steady: no transaction ended in {silent} of {} measured seconds",
             rates.len()
         ));
     }
-    if !steadiness.steady {
+    if tellable && !steadiness.steady {
         notes.push(format!(
             "not steady: throughput changed by {:+.1} % over the measured window",
             100.0 * steadiness.relative_change
@@ -58,9 +63,12 @@ pub fn doubts(report: &DriveReport, seconds: &[Second]) -> Doubts {
         ));
     }
     if report.never_started > 0 {
+        let why = match pacing.rate_per_second {
+            Some(_) => "the server did not keep up with the rate",
+            None => "their connections were lost and had not been made again",
+        };
         notes.push(format!(
-            "{} transactions were due and had not started when the measured window ended: the \
-             server did not keep up with the rate",
+            "{} transactions were due and had not started when the measured window ended: {why}",
             report.never_started
         ));
     }
@@ -70,7 +78,12 @@ pub fn doubts(report: &DriveReport, seconds: &[Second]) -> Doubts {
             report.failed, report.reconnects
         ));
     }
-    Doubts { steady: steadiness.steady && silent == 0, generator_bound, notes }
+    let steady = match (staged, silent > 0) {
+        (true, _) => None,
+        (false, true) => Some(false),
+        (false, false) => tellable.then_some(steadiness.steady),
+    };
+    Doubts { steady, generator_bound, notes }
 }
 
 /// Seconds in which nothing ended although much did in the others. A gap in the middle is no
@@ -93,14 +106,15 @@ mod tests {
     fn a_thread_that_waits_for_a_cpu_bounds_as_one_that_is_busy() {
         let report =
             |occupied| DriveReport { peak_thread_occupied: occupied, ..DriveReport::default() };
-        assert!(!doubts(&report(0.85), &[]).generator_bound);
-        let told = doubts(&report(0.9), &[]);
+        let told = |occupied| doubts(&report(occupied), &[], &Pacing::default());
+        assert!(!told(0.85).generator_bound);
+        let told = told(0.9);
         assert!(told.generator_bound && told.notes[0].contains("90 %"), "{:?}", told.notes);
     }
 
     #[test]
     fn a_server_that_was_away_is_not_steady() {
-        let told = |transactions: &[u64]| {
+        let paced = |transactions: &[u64], pacing: Pacing| {
             let second = |n: &u64| Second {
                 length_s: 1.0,
                 measured: true,
@@ -108,12 +122,20 @@ mod tests {
                 ..Second::default()
             };
             let seconds: Vec<Second> = transactions.iter().map(second).collect();
-            doubts(&DriveReport::default(), &seconds)
+            doubts(&DriveReport::default(), &seconds, &pacing)
         };
+        let told = |transactions: &[u64]| paced(transactions, Pacing::default());
         let away = told(&[800, 370, 0, 23, 460, 380, 500]);
-        assert!(!away.steady && away.notes[0].contains("1 of 7"), "{:?}", away.notes);
+        assert!(away.steady == Some(false) && away.notes[0].contains("1 of 7"), "{:?}", away.notes);
         assert!(told(&[110, 170, 0, 0, 0]).notes[0].contains("3 of 5"), "it never came back");
-        assert!(told(&[1, 0, 2, 0, 0, 1, 1]).steady, "a slow load leaves seconds empty");
-        assert!(told(&[0, 0]).steady && told(&[]).steady);
+        let slow = told(&[1, 0, 2, 0, 0, 1, 1]);
+        assert_eq!(slow.steady, Some(true), "a slow load leaves seconds empty");
+        for short in [&[][..], &[0, 0], &[100, 200, 300, 400]] {
+            let told = told(short);
+            assert!(told.steady.is_none() && told.notes.is_empty(), "{short:?}: {:?}", told.notes);
+        }
+        let stages = vec![load::Stage::default()];
+        let staged = paced(&[800, 0, 0, 0, 100, 900], Pacing { stages, ..Pacing::default() });
+        assert!(staged.steady.is_none() && staged.notes.is_empty(), "{:?}", staged.notes);
     }
 }

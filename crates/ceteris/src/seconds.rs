@@ -3,14 +3,17 @@
 use load::Second;
 use store::Series;
 
-/// `[ 12s ] conns: 8 tps: ... qps: ... (r/w/o: ...) lat (ms,95%): ... err/s: ...`
+/// `[ 12s ] conns: 8 tps: ... qps: ... (r/w/o: ...) lat (ms,95%): ... err/s: ...`, and in an open
+/// loop `queue: ... late (ms,max): ...`.
 pub fn line(second: &Second) -> String {
     let per_s = |count: u64| count as f64 / second.length_s.max(1e-9);
     let errors: u64 = second.errors.values().sum();
     let queries = second.reads + second.writes + second.other;
+    let late = second.late_ms_max.map_or("-".to_owned(), |ms| format!("{ms:.2}"));
+    let queue = second.queued.map(|queued| format!(" queue: {queued} late (ms,max): {late}"));
     format!(
         "[ {}s ] conns: {} tps: {:.2} qps: {:.2} (r/w/o: {:.2}/{:.2}/{:.2}) lat (ms,95%): {:.2} \
-         err/s: {:.2}{}",
+         err/s: {:.2}{}{}",
         second.at_s,
         second.connections,
         per_s(second.transactions),
@@ -20,6 +23,7 @@ pub fn line(second: &Second) -> String {
         per_s(second.other),
         second.response.p95,
         per_s(errors),
+        queue.unwrap_or_default(),
         if second.measured { "" } else { " (warm-up)" },
     )
 }
@@ -85,6 +89,10 @@ mod tests {
             "[ 12s ] conns: 8 tps: 100.00 qps: 600.00 (r/w/o: 0.00/400.00/200.00) \
              lat (ms,95%): 0.00 err/s: 0.00"
         );
+        let open = Second { queued: Some(7), late_ms_max: Some(1.5), ..second() };
+        assert!(line(&open).ends_with(" err/s: 0.00 queue: 7 late (ms,max): 1.50"));
+        let away = Second { late_ms_max: None, ..open };
+        assert!(line(&away).ends_with(" queue: 7 late (ms,max): -"));
     }
 
     #[test]

@@ -192,8 +192,11 @@ pub fn bytes(value: f64) -> String {
     if unit == 0 { format!("{scaled:.0} B") } else { format!("{scaled:.1} {}", UNITS[unit]) }
 }
 
-/// A span for people: `1.5s`, `4s`, `1m02s`, `3h05m`.
+/// A span for people: `250ms`, `1.5s`, `4s`, `1m02s`, `3h05m`.
 pub fn span(duration: Duration) -> String {
+    if !duration.is_zero() && duration < Duration::from_secs(1) {
+        return format!("{:.0}ms", (duration.as_secs_f64() * 1e3).ceil());
+    }
     if duration < Duration::from_secs(10) && duration.subsec_millis() >= 50 {
         return format!("{:.1}s", duration.as_secs_f64());
     }
@@ -221,4 +224,17 @@ fn style(template: &str) -> ProgressStyle {
 fn to_stderr(line: &str) {
     // Talk that nobody can hear must not end a run.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_span_is_told_as_none() {
+        let told = |ms: u64| span(Duration::from_millis(ms));
+        let spans = [0, 1, 250, 1_000, 1_540, 9_960, 62_000, 11_100_000].map(told);
+        assert_eq!(spans, ["0s", "1ms", "250ms", "1s", "1.5s", "10.0s", "1m02s", "3h05m"]);
+        assert_eq!(span(Duration::from_micros(3)), "1ms");
+    }
 }

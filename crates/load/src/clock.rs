@@ -43,6 +43,17 @@ impl<'a> Clock<'a> {
         self.start_ns.saturating_add(self.schedule.last().map_or(0, |last| last.end_ns))
     }
 
+    /// The interval under way lies in the measured window.
+    pub(crate) fn measures(&self) -> bool {
+        self.schedule.get(self.next).is_some_and(|interval| interval.measured)
+    }
+
+    /// No interval comes after the one under way.
+    #[inline]
+    pub(crate) fn is_last(&self) -> bool {
+        self.next + 1 >= self.schedule.len()
+    }
+
     /// The interval under way is the first of the measured window.
     pub(crate) fn begins_window(&self) -> bool {
         let measured = |index: usize| self.schedule.get(index).is_some_and(|next| next.measured);

@@ -5,9 +5,10 @@
 //! for the common start.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
@@ -21,9 +22,10 @@ use crate::histogram::{latency_ms, serialize};
 use crate::peak::Peak;
 use crate::recorder::{Counts, Recorded};
 use crate::register::Register;
-use crate::report::{DriveEvent, DriveReport};
+use crate::report::{DriveEvent, DriveReport, Second, ThreadUse};
 use crate::schedule::Interval;
 use crate::spec::{DriveSpec, Scheduling};
+use crate::starts::TakenUp;
 use crate::summary::{
     all_kinds, errors, fairness, kinds, retries, second, statements, targets, transactions,
 };
@@ -38,8 +40,8 @@ pub(crate) enum Message {
     Connected { pinned: bool, scheduling: Scheduling },
     /// An interval ended.
     Interval { thread: usize, interval: ThreadInterval },
-    /// It is done.
-    Ended(Result<(), DriveError>),
+    /// It is done, and has handed over all that it had.
+    Ended { thread: usize, result: Result<(), DriveError> },
 }
 
 /// A generator thread's way to the coordinator and back. Sending allocates nothing but, now and
@@ -86,8 +88,18 @@ pub(crate) struct Coordinator<'a> {
     team: Team,
     /// By thread: intervals that came and wait for those of the other threads.
     waiting: Vec<VecDeque<ThreadInterval>>,
+    /// By thread: it has ended.
+    ended: Vec<bool>,
     /// Intervals told so far.
     told: usize,
+    /// End of the latest of them, and length of those that were measured, nanoseconds.
+    until_ns: u64,
+    measured_ns: u64,
+    /// Open loop: the whole drive's arrivals from the latest interval's end on.
+    arrivals: Option<Arrivals>,
+    /// Of those before that, how many nobody has taken up. Less than none for a moment, where one
+    /// was taken up after the end of an interval and before that was noticed.
+    queued: i64,
     began: Instant,
     start_ns: Option<u64>,
     connected: u32,
@@ -98,6 +110,8 @@ pub(crate) struct Coordinator<'a> {
     peak: Peak,
     /// At the end of the window.
     in_flight: Vec<Age>,
+    /// Then, for how long each transaction had been due whose connection was being made again.
+    overdue: Vec<u64>,
     /// Of each thread: what was due and had not started then.
     backlogs: Vec<Arrivals>,
     /// Of each connection in the measured window.
@@ -125,7 +139,12 @@ impl<'a> Coordinator<'a> {
             timeline,
             schedule,
             waiting: (0..team.threads).map(|_| VecDeque::new()).collect(),
+            ended: vec![false; team.threads as usize],
             told: 0,
+            until_ns: 0,
+            measured_ns: 0,
+            arrivals: Arrivals::new(&Arc::new(timeline.clone()), 0, 1),
+            queued: 0,
             began,
             start_ns: None,
             connected: 0,
@@ -133,6 +152,7 @@ impl<'a> Coordinator<'a> {
             total: Recorded::new(register)?,
             peak: Peak::default(),
             in_flight: Vec::new(),
+            overdue: Vec::new(),
             backlogs: Vec::new(),
             commits: Vec::new(),
             added: Added::new()?,
@@ -167,20 +187,22 @@ impl<'a> Coordinator<'a> {
                 }
                 Message::Interval { thread, interval } => {
                     self.waiting[thread].push_back(interval);
-                    if let Err(error) = self.tell(on_event) {
+                }
+                Message::Ended { thread, result: ended } => {
+                    self.ended[thread] = true;
+                    if let Err(error) = ended {
                         failed.store(true, Ordering::Relaxed);
-                        result = result.and(Err(error));
+                        self.team.words.clear();
+                        // The first error is the cause; that others were stopped follows from it.
+                        if matches!(result, Ok(()) | Err(DriveError::Stopped)) {
+                            result = Err(error);
+                        }
                     }
                 }
-                Message::Ended(Ok(())) => {}
-                Message::Ended(Err(error)) => {
-                    failed.store(true, Ordering::Relaxed);
-                    self.team.words.clear();
-                    // The first error is the cause; that others were stopped is its consequence.
-                    if matches!(result, Ok(()) | Err(DriveError::Stopped)) {
-                        result = Err(error);
-                    }
-                }
+            }
+            if let Err(error) = self.tell(on_event) {
+                failed.store(true, Ordering::Relaxed);
+                result = result.and(Err(error));
             }
         }
         result
@@ -202,54 +224,94 @@ impl<'a> Coordinator<'a> {
         });
     }
 
-    /// Adds up and tells every interval that all threads have handed over.
+    /// Adds up and tells every interval that all threads have handed over, but for those that have
+    /// ended and will not.
     fn tell(&mut self, on_event: &mut dyn FnMut(DriveEvent)) -> Result<(), DriveError> {
-        while self.waiting.iter().all(|intervals| !intervals.is_empty()) {
-            let parts: Vec<ThreadInterval> =
-                self.waiting.iter_mut().filter_map(VecDeque::pop_front).collect();
-            let Some(interval) = self.schedule.get(self.told).copied() else {
-                return Err(DriveError::Internal("an interval too many".to_owned()));
-            };
-            if parts.iter().any(|part| part.index != self.told) {
-                return Err(DriveError::Internal("intervals out of order".to_owned()));
-            }
-            self.told += 1;
-            self.sum.clear();
-            let mut cpu = Vec::with_capacity(parts.len());
-            for (thread, mut part) in parts.into_iter().enumerate() {
-                self.sum.add(&part.recorded)?;
-                part.recorded.clear();
-                // A thread that has ended takes nothing back.
-                let _ = self.team.returns[thread].send(part.recorded);
-                cpu.push(part.cpu);
-                self.in_flight.extend(part.in_flight);
-                self.backlogs.extend(part.backlog);
-                self.commits.extend(part.commits);
-                if let Some(added) = &part.added {
-                    self.added.add(added)?;
-                }
-                if interval.measured {
-                    self.report.user_s += part.cpu.user_s;
-                    self.report.sys_s += part.cpu.sys_s;
-                    self.peak.add(thread, part.cpu, part.sampled_s);
-                }
-            }
-            if interval.measured {
-                self.total.add(&self.sum)?;
-            }
-            let connections = self.timeline.connections(interval.end_ns.saturating_sub(1));
-            let second = second(interval, connections, &self.sum, cpu)?;
+        while self.waiting.iter().any(|intervals| !intervals.is_empty())
+            && self.waiting.iter().zip(&self.ended).all(|(own, ended)| *ended || !own.is_empty())
+        {
+            let parts: Vec<Option<ThreadInterval>> =
+                self.waiting.iter_mut().map(VecDeque::pop_front).collect();
+            let second = self.add_up(parts)?;
             on_event(DriveEvent::Second(second));
         }
         Ok(())
     }
 
+    /// The next interval, of which each thread gives its part.
+    fn add_up(&mut self, parts: Vec<Option<ThreadInterval>>) -> Result<Second, DriveError> {
+        let Some(mut interval) = self.schedule.get(self.told).copied() else {
+            return Err(DriveError::Internal("an interval too many".to_owned()));
+        };
+        if parts.iter().flatten().any(|part| part.index != self.told) {
+            return Err(DriveError::Internal("intervals out of order".to_owned()));
+        }
+        let until_ns = parts.iter().flatten().map(|part| part.until_ns).max();
+        interval.end_ns = until_ns.unwrap_or(interval.end_ns).max(interval.begin_ns);
+        self.told += 1;
+        self.until_ns = interval.end_ns;
+        self.sum.clear();
+        let (mut cpu, mut taken_up, mut away) = (Vec::new(), TakenUp::default(), 0);
+        for (thread, part) in parts.into_iter().enumerate() {
+            let Some(mut part) = part else {
+                cpu.push(ThreadUse::default());
+                continue;
+            };
+            self.sum.add(&part.recorded)?;
+            part.recorded.clear();
+            // A thread that has ended takes nothing back.
+            let _ = self.team.returns[thread].send(part.recorded);
+            cpu.push(part.cpu);
+            taken_up.add(part.taken_up);
+            away += part.away;
+            self.in_flight.extend(part.in_flight);
+            self.overdue.extend(part.overdue);
+            self.backlogs.extend(part.backlog);
+            self.commits.extend(part.commits);
+            if let Some(added) = &part.added {
+                self.added.add(added)?;
+            }
+            if interval.measured {
+                self.report.user_s += part.cpu.user_s;
+                self.report.sys_s += part.cpu.sys_s;
+                self.peak.add(thread, part.cpu, part.sampled_s);
+            }
+        }
+        if interval.measured {
+            self.measured_ns += interval.end_ns - interval.begin_ns;
+            self.total.add(&self.sum)?;
+        }
+        let at_work = self.timeline.connections(interval.end_ns.saturating_sub(1));
+        let mut second = second(interval, at_work.saturating_sub(away), &self.sum, cpu)?;
+        if let Some(arrivals) = &mut self.arrivals {
+            while arrivals.due_ns() < interval.end_ns {
+                self.queued += 1;
+                arrivals.advance();
+            }
+            self.queued -= taken_up.count as i64;
+            second.queued = Some(self.queued.max(0) as u64);
+            let late_ms = taken_up.late_ns_max as f64 / 1e6;
+            second.late_ms_max = (taken_up.count > 0).then_some(late_ms);
+        }
+        Ok(second)
+    }
+
     /// The report, when every thread has ended well.
-    pub(crate) fn finish(mut self) -> Result<DriveReport, DriveError> {
+    pub(crate) fn finish(self) -> Result<DriveReport, DriveError> {
         if self.told != self.schedule.len() {
             let (told, all) = (self.told, self.schedule.len());
             return Err(DriveError::Internal(format!("{told} of {all} intervals were told")));
         }
+        self.report()
+    }
+
+    /// What was measured until the drive ended early; `None` if nothing was, or if it contradicts
+    /// itself, which is no wonder where a thread has died.
+    pub(crate) fn cut_short(self) -> Option<DriveReport> {
+        if self.measured_ns > 0 { self.report().ok() } else { None }
+    }
+
+    fn report(mut self) -> Result<DriveReport, DriveError> {
         let mut response = all_kinds(&self.total, |kind| &kind.response)?;
         let mut service = all_kinds(&self.total, |kind| &kind.service)?;
         self.record_stalled(&mut response, &mut service);
@@ -268,7 +330,7 @@ impl<'a> Coordinator<'a> {
         report.generator.batch_delay = latency_ms(&self.added.delay);
         report.generator.clock_error = latency_ms(&self.added.clock_error);
         let warmup_ns = u64::try_from(spec.warmup.as_nanos()).unwrap_or(u64::MAX);
-        report.measured_s = spec.measure.as_secs_f64();
+        report.measured_s = Duration::from_nanos(self.measured_ns).as_secs_f64();
         report.measure_start_monotonic_ns =
             self.start_ns.unwrap_or_default().saturating_add(warmup_ns);
         report.transactions = transactions(&total);
@@ -283,14 +345,17 @@ impl<'a> Coordinator<'a> {
         report.kinds = kinds(register, &total)?;
         report.targets = targets(register, &total)?;
         report.statements = statements(register, &total);
-        report.fairness = fairness(&self.commits);
+        let known = self.commits.len() == spec.connections_max() as usize;
+        let alike = spec.pacing.stages.iter().all(|stage| stage.connections.is_none());
+        report.fairness = (known && alike).then(|| fairness(&self.commits));
         report.schedule_error = latency_ms(&total.schedule_error);
         let DriveReport { transactions, stalled_at_end, overdue_at_end, .. } = report;
         let expected = transactions + stalled_at_end;
+        let committed = if known { self.commits.iter().sum() } else { transactions };
         let got = [
             response.len(),
             service.len() + overdue_at_end,
-            self.commits.iter().sum::<u64>() + stalled_at_end + overdue_at_end,
+            committed + stalled_at_end + overdue_at_end,
         ];
         if got != [expected + overdue_at_end; 3] {
             return Err(DriveError::Internal(format!(
@@ -305,7 +370,8 @@ impl<'a> Coordinator<'a> {
     /// committed are recorded with the age they have. The others' ages would only pull the
     /// percentiles down: what is cut off by the end is short because it is cut off.
     ///
-    /// The same goes for what was due and had not started, which has a response time only.
+    /// The same goes for what was due and had not started, which has a response time only: arrivals
+    /// of an open loop, and what waits for a connection that was lost.
     fn record_stalled(&mut self, response: &mut Histogram<u64>, service: &mut Histogram<u64>) {
         let recorded_max_ns = response.max();
         for age in &self.in_flight {
@@ -318,14 +384,18 @@ impl<'a> Coordinator<'a> {
             }
         }
         self.report.in_flight_at_end = self.in_flight.len() as u64;
+        let report = &mut self.report;
+        let mut record_overdue = |age_ns: u64| {
+            report.never_started += 1;
+            if age_ns > recorded_max_ns {
+                report.overdue_at_end += 1;
+                response.saturating_record(age_ns.max(1));
+            }
+        };
+        self.overdue.iter().copied().for_each(&mut record_overdue);
         for backlog in &mut self.backlogs {
-            while backlog.due_ns() < u64::MAX {
-                let age_ns = self.timeline.end_ns.saturating_sub(backlog.due_ns());
-                self.report.never_started += 1;
-                if age_ns > recorded_max_ns {
-                    self.report.overdue_at_end += 1;
-                    response.saturating_record(age_ns.max(1));
-                }
+            while backlog.due_ns() < self.until_ns {
+                record_overdue(self.until_ns - backlog.due_ns());
                 backlog.advance();
             }
         }
@@ -335,15 +405,12 @@ impl<'a> Coordinator<'a> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::mpsc::channel;
-    use std::time::Duration;
-
     use super::*;
     use crate::flight::Begun;
     use crate::recorder::Recorder;
     use crate::register::OTHER;
-    use crate::report::ThreadUse;
     use crate::schedule::intervals;
+    use std::sync::mpsc::channel;
 
     fn spec(measure: Duration) -> DriveSpec {
         DriveSpec { connections: 3, threads: Some(1), measure, seed: 1, ..DriveSpec::default() }
@@ -375,9 +442,13 @@ mod tests {
         let (cpu, commits) = (ThreadUse::default(), vec![recorded.kinds[0].transactions]);
         ThreadInterval {
             index,
+            until_ns: (index as u64 + 1) * 1_000_000_000,
             recorded,
             cpu,
             sampled_s: 1.0,
+            taken_up: TakenUp::default(),
+            away: 0,
+            overdue: Vec::new(),
             in_flight,
             backlog: None,
             commits,

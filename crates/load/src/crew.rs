@@ -146,7 +146,14 @@ impl<'a> Crew<'a> {
             dismissed: false,
             batch: Batch::new(spec.engine.batching, R::TOGETHER)?,
         };
-        thread.wait_for_start(stops)?;
-        thread.drive(stops, coordinator)
+        let driven = match thread.wait_for_start(stops) {
+            Ok(()) => thread.drive(stops, coordinator),
+            Err(stopped) => return Err(stopped),
+        };
+        if driven.is_err() {
+            // What ended it is told; that its last interval could not be kept would be no news.
+            let _ = thread.cut_short(coordinator);
+        }
+        driven
     }
 }

@@ -3,7 +3,8 @@
 //! Logging in blocks, which no generator thread may, and a server that comes back should not be met
 //! by all connections at once; so one thread makes them, one after the other, and waits after a
 //! failure: 10 ms, doubling to 1 s, for each target by itself, so that one that is down does not
-//! keep connections from another. It owns what it needs and is not waited for, because a server
+//! keep connections from another. Each attempt is told to the thread whose connection it was for,
+//! also one that failed, because an outage that nobody counts is none. It owns what it needs and is not waited for, because a server
 //! that accepts and then says nothing would hold up the end of the drive.
 
 use std::collections::VecDeque;
@@ -25,11 +26,19 @@ struct Request {
     target: usize,
 }
 
+/// What an attempt came to.
+pub(crate) enum Dialled {
+    /// The connection stands, after so many nanoseconds.
+    Connected { token: usize, connected: Connected, took_ns: u64 },
+    /// It does not, and will be tried again; by [`DriveError::code`].
+    Failed { code: u16 },
+}
+
 /// A generator thread's way to the dialler and back.
 pub(crate) struct Dialler {
     thread: usize,
     ask: Sender<Request>,
-    back: Receiver<(usize, Connected)>,
+    back: Receiver<Dialled>,
 }
 
 impl Dialler {
@@ -60,8 +69,8 @@ impl Dialler {
         let _ = self.ask.send(Request { thread: self.thread, token, target });
     }
 
-    /// The next connection that stands, and its token.
-    pub(crate) fn connected(&self) -> Option<(usize, Connected)> {
+    /// What the next attempt came to, if one has been made.
+    pub(crate) fn dialled(&self) -> Option<Dialled> {
         self.back.try_recv().ok()
     }
 }
@@ -88,7 +97,7 @@ fn dial(
     targets: &[Target],
     statements: &[Statement],
     asked: &Receiver<Request>,
-    back: &[Sender<(usize, Connected)>],
+    back: &[Sender<Dialled>],
 ) {
     let mut waiting: VecDeque<Request> = VecDeque::new();
     let mut pauses: Vec<Pause> = targets.iter().map(|_| Pause::none()).collect();
@@ -113,14 +122,16 @@ fn dial(
             continue;
         };
         let pause = &mut pauses[request.target];
+        let Request { thread, token, .. } = request;
         match connect(&targets[request.target], statements) {
             Ok(connected) => {
                 *pause = Pause::none();
-                let _ = back[request.thread].send((request.token, connected));
+                let took_ns = u64::try_from(now.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let _ = back[thread].send(Dialled::Connected { token, connected, took_ns });
             }
-            // Whatever the cause, the connection is not there and was counted as lost; a server
-            // that starts up gives all kinds of them.
-            Err(_) => {
+            // Whatever the cause, it is tried again: a server that starts up gives all kinds.
+            Err(error) => {
+                let _ = back[thread].send(Dialled::Failed { code: error.code() });
                 *pause = pause.after_failure();
                 waiting.push_back(request);
             }

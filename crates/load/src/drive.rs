@@ -24,7 +24,8 @@ use crate::uring::Uring;
 use crate::workload::Workload;
 
 /// Drives `workload` as `spec` says and tells `on_event`; `stop` ends it early (an error then)
-/// within 100 ms, or within a connection's handshake.
+/// within 100 ms, or within a connection's handshake. Before an error is returned,
+/// [`DriveEvent::EndedEarly`] tells what had been measured.
 ///
 /// # Errors
 /// A target that cannot be reached, refuses a statement with an error that is not retried, or goes
@@ -113,7 +114,7 @@ fn drive_by<W: Workload, R: Reactor>(
                     let mut post = Post { thread: thread as usize, say: say.clone(), back };
                     let result = part.run::<W, R>(workload, &say, &start, &mut post);
                     let result = result.map_err(|error| descriptors::explain(error, descriptors));
-                    let _ = say.send(Message::Ended(result));
+                    let _ = say.send(Message::Ended { thread: thread as usize, result });
                 },
             );
             match spawned {
@@ -130,7 +131,12 @@ fn drive_by<W: Workload, R: Reactor>(
         let result = coordinator.listen(&hear, &failed, on_event);
         // Joining each thread here keeps the panic of one, which would be ours, a value.
         let died = handles.into_iter().filter_map(|handle| handle.join().err()).count();
-        result?;
+        if let Err(error) = result {
+            if let Some(report) = coordinator.cut_short() {
+                on_event(DriveEvent::EndedEarly(Box::new(report)));
+            }
+            return Err(error);
+        }
         if died > 0 {
             return Err(DriveError::Internal("a generator thread panicked".to_owned()));
         }

@@ -125,6 +125,36 @@ pub enum DriveError {
 }
 
 impl DriveError {
+    /// The number under which a failed attempt to connect is counted: the server's, or that of
+    /// MySQL's own client library where the server has said none (2002 and 2003: nobody answers at
+    /// the socket or port, 2013: broken off, 2026: TLS, 2027: no such protocol, 2059: no such
+    /// plug-in, 2000: anything else).
+    pub(crate) fn code(&self) -> u16 {
+        let broken_off = |source: &io::Error| {
+            use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+            [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof].contains(&source.kind())
+        };
+        match self {
+            DriveError::Refused { source, .. }
+            | DriveError::Prepare { source, .. }
+            | DriveError::Statement { source, .. } => source.code,
+            DriveError::Connect { source, .. } if broken_off(source) => 2013,
+            DriveError::Connect { address: Address::Socket(_), .. } => 2002,
+            DriveError::Connect { address: Address::Tcp(..), .. } => 2003,
+            DriveError::Lost { .. } => 2013,
+            DriveError::Tls { .. } => 2026,
+            DriveError::Protocol { .. } => 2027,
+            DriveError::Authentication { .. } => 2059,
+            DriveError::Spec(_)
+            | DriveError::Descriptors { .. }
+            | DriveError::Workload(_)
+            | DriveError::System { .. }
+            | DriveError::IoUring { .. }
+            | DriveError::Stopped
+            | DriveError::Internal(_) => 2000,
+        }
+    }
+
     /// The next step for the reader, shown as a `hint:` line.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {

@@ -35,15 +35,20 @@ pub(crate) struct Age {
 }
 
 impl Flight {
-    /// Age of the transaction in flight, if there is one.
-    pub(crate) fn age(self, now_ns: u64) -> Option<Age> {
+    /// The transaction in flight, if there is one.
+    pub(crate) fn begun(self) -> Option<Begun> {
         match self {
             Flight::Grounded => None,
-            Flight::Attempt(begun) | Flight::RollingBack(begun) => Some(Age {
-                response_ns: now_ns.saturating_sub(begun.intended_ns),
-                service_ns: now_ns.saturating_sub(begun.started_ns),
-            }),
+            Flight::Attempt(begun) | Flight::RollingBack(begun) => Some(begun),
         }
+    }
+
+    /// Age of the transaction in flight, if there is one.
+    pub(crate) fn age(self, now_ns: u64) -> Option<Age> {
+        self.begun().map(|begun| Age {
+            response_ns: now_ns.saturating_sub(begun.intended_ns),
+            service_ns: now_ns.saturating_sub(begun.started_ns),
+        })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::flight::{Age, Begun, Flight};
 use crate::recorder::{Recorded, Recorder};
 use crate::register::{OTHER, Register};
 use crate::session::Outcome;
-use crate::starts::{Due, Starts};
+use crate::starts::{Due, Starts, TakenUp};
 
 /// Why a task is polled.
 #[derive(Debug)]
@@ -186,16 +186,19 @@ impl Lane {
         poll_fn(|_| self.take_wake().map_or(Poll::Pending, Poll::Ready))
     }
 
-    /// Counts the loss of the connection `token` and of what it was in the middle of.
-    pub(crate) fn lose(&self, token: usize, told: bool) {
+    /// Counts the loss of the connection `token` and of what it was in the middle of, which is
+    /// returned.
+    pub(crate) fn lose(&self, token: usize, told: bool) -> Option<Begun> {
         let flight = self.flights[token].replace(Flight::Grounded);
         self.recorder.borrow_mut().lose(flight, told);
+        flight.begun()
     }
 
-    /// The task being polled waits until the connection `token` has been made again.
-    pub(crate) fn hang_up(&self, token: usize) {
+    /// The task being polled waits until the connection `token` has been made again; `broken` is
+    /// the transaction that was lost with the one before.
+    pub(crate) fn hang_up(&self, token: usize, broken: Option<Begun>) {
         self.discard();
-        self.starts.borrow_mut().leave(token);
+        self.starts.borrow_mut().leave(token, broken.map(|begun| begun.intended_ns));
         self.hung_up.set(true);
     }
 
@@ -284,6 +287,21 @@ impl Lane {
     /// See [`Starts::backlog`].
     pub(crate) fn backlog(&self) -> Option<Arrivals> {
         self.starts.borrow().backlog()
+    }
+
+    /// See [`Starts::take_taken_up`].
+    pub(crate) fn take_taken_up(&self) -> TakenUp {
+        self.starts.borrow_mut().take_taken_up()
+    }
+
+    /// See [`Starts::away`].
+    pub(crate) fn away(&self, now_ns: u64) -> u32 {
+        self.starts.borrow_mut().away(now_ns)
+    }
+
+    /// See [`Starts::overdue`].
+    pub(crate) fn overdue(&self, now_ns: u64) -> Vec<u64> {
+        self.starts.borrow().overdue(now_ns)
     }
 
     /// See [`Starts::dismiss`].

@@ -133,15 +133,14 @@ async fn next_start(lane: &Lane, token: usize, fresh: bool) -> Start {
 /// Counts what the loss of the connection ended, and waits for another one; false if the drive is
 /// over first.
 async fn reconnected(lane: &Lane, token: usize, session: &mut Session, told: bool) -> bool {
-    lane.lose(token, told);
+    let broken = lane.lose(token, told);
     if lane.is_over() {
         return false;
     }
-    lane.hang_up(token);
+    lane.hang_up(token, broken);
     match lane.woken().await {
         Wake::Connected(statements) => {
             session.renew(&statements);
-            lane.record(|recorder| recorder.reconnect());
             true
         }
         Wake::Reply(_) | Wake::Start(_) | Wake::Lost | Wake::Over => false,

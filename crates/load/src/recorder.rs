@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use crate::error::DriveError;
 use crate::flight::{Begun, Flight};
 use crate::histogram::{coarse_histogram, latency_histogram, unlike};
-use crate::register::Register;
+use crate::register::{CONNECT, Register};
 use crate::session::Outcome;
 
 /// Error codes for which there is room from the start.
@@ -251,9 +251,17 @@ impl Recorder {
         }
     }
 
-    /// A connection was made again.
-    pub(crate) fn reconnect(&mut self) {
+    /// A connection was made again, which took so long.
+    pub(crate) fn reconnect(&mut self, took_ns: u64) {
         self.current.counts.reconnects += 1;
+        if let Some(connect) = self.current.statements.get_mut(CONNECT as usize) {
+            connect.latency.saturating_record(took_ns);
+        }
+    }
+
+    /// An attempt to make one again failed.
+    pub(crate) fn dial_failed(&mut self, code: u16) {
+        self.refused(CONNECT, code);
     }
 
     /// A transaction started so much later than intended although a connection was free.

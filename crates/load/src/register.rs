@@ -5,7 +5,7 @@
 use crate::workload::Workload;
 
 /// What a session sends by itself, under these names.
-pub(crate) const PROTOCOL: [&str; 4] = ["BEGIN", "COMMIT", "ROLLBACK", "other"];
+pub(crate) const PROTOCOL: [&str; 5] = ["BEGIN", "COMMIT", "ROLLBACK", "other", "connect"];
 /// Index of each in [`PROTOCOL`], and so of its statement in every [`Register`].
 pub(crate) const BEGIN: u32 = 0;
 /// See [`BEGIN`].
@@ -14,6 +14,8 @@ pub(crate) const COMMIT: u32 = 1;
 pub(crate) const ROLLBACK: u32 = 2;
 /// Any other statement that is sent by its text.
 pub(crate) const OTHER: u32 = 3;
+/// No statement: making a lost connection again, with all that its login and preparations take.
+pub(crate) const CONNECT: u32 = 4;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -86,10 +88,14 @@ mod tests {
     #[test]
     fn statements_of_one_name_are_one() {
         let register = Register::new(&Named, 1);
-        assert_eq!(register.names, ["BEGIN", "COMMIT", "ROLLBACK", "other", "point", "range"]);
-        assert_eq!(register.name_of, [4, 5, 4, COMMIT]);
+        assert_eq!(register.names[..PROTOCOL.len()], PROTOCOL);
+        assert_eq!(register.names[PROTOCOL.len()..], ["point", "range"]);
+        assert_eq!(register.name_of, [5, 6, 5, COMMIT]);
         assert_eq!(register.kinds, ["transaction"]);
         assert_eq!(register.slots(), 1);
-        assert_eq!([BEGIN, COMMIT, ROLLBACK, OTHER].map(|i| PROTOCOL[i as usize]), PROTOCOL);
+        assert_eq!(
+            [BEGIN, COMMIT, ROLLBACK, OTHER, CONNECT].map(|i| PROTOCOL[i as usize]),
+            PROTOCOL
+        );
     }
 }

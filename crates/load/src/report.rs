@@ -25,6 +25,10 @@ pub enum DriveEvent {
     },
     /// One second of the drive.
     Second(Second),
+    /// The drive ended before its time, by an error or because it was asked to stop, which it
+    /// returns next: what had been measured until then, as if the window had been that short.
+    /// Told only if something had.
+    EndedEarly(Box<DriveReport>),
 }
 
 /// One second, all threads together; also those of the warm-up. Two may share an `at_s` where the
@@ -41,7 +45,8 @@ pub struct Second {
     pub length_s: f64,
     /// It lies in the measured window.
     pub measured: bool,
-    /// Connections at work.
+    /// Connections at work when the second ended; without those that were lost and had not been
+    /// made again.
     pub connections: u32,
     /// Committed transactions.
     pub transactions: u64,
@@ -55,6 +60,13 @@ pub struct Second {
     pub errors: BTreeMap<String, u64>,
     /// Attempts repeated after a deadlock or lock timeout.
     pub retries: u64,
+    /// Open loop: transactions that were due and had not started when the second ended.
+    #[serde(default)]
+    pub queued: Option<u64>,
+    /// Open loop: the longest that a transaction which started in this second had been due,
+    /// milliseconds; `None` where none did.
+    #[serde(default)]
+    pub late_ms_max: Option<f64>,
     /// Response times of transactions that ended in this second.
     pub response: LatencyMs,
     /// CPU used by each generator thread.
@@ -111,6 +123,12 @@ pub struct ThreadUse {
 /// alone. So a server that stalls shows in the response times however its stall ends; and where
 /// the load is more than the server can do, the percentiles are lower bounds that grow with the
 /// length of the window, and `never_started` says so.
+///
+/// A transaction that is lost with its connection is counted in `failed`; the next one of that
+/// connection stands in for it and keeps its intended start. A connection of a closed loop that is
+/// lost between two transactions keeps the start that it would have made. So an outage is part of
+/// the response times, and not of the service times; one that lasts until the window ends is among
+/// `never_started` and `overdue_at_end`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriveReport {
     /// Length of the measured window in seconds.
@@ -173,16 +191,18 @@ pub struct DriveReport {
     /// Each statement by its name, those of the protocol (`BEGIN` and so on) first.
     #[serde(default)]
     pub statements: Vec<StatementReport>,
-    /// How evenly the connections were served.
+    /// How evenly the connections were served; `None` where stages change how many are at work, as
+    /// those that came late had less time, and where the drive ended early in one of its threads.
     #[serde(default)]
-    pub fairness: Fairness,
-    /// Transactions that failed for good, because their connection was lost; they are in no latency.
+    pub fairness: Option<Fairness>,
+    /// Transactions that failed because their connection was lost.
     #[serde(default)]
     pub failed: u64,
     /// Connections that were made again.
     #[serde(default)]
     pub reconnects: u64,
-    /// Open loop: transactions that were due before the window ended and had not started then.
+    /// Transactions that were due before the window ended and had not started then: of an open
+    /// loop, and of connections that were lost and had not been made again.
     #[serde(default)]
     pub never_started: u64,
     /// Those of them that had been due for longer than the longest response time of the window;
@@ -225,7 +245,8 @@ pub struct StatementReport {
     pub executions: u64,
     /// Errors by code.
     pub errors: BTreeMap<String, u64>,
-    /// From sending the statement to the end of its answer; two significant digits.
+    /// From sending the statement to the end of its answer; two significant digits. Of `connect`:
+    /// how long it took to make a lost connection again, once the server let us.
     pub latency: LatencyMs,
 }
 

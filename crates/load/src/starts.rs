@@ -4,7 +4,11 @@
 //! loop finds its start due. Closed loop: at once, or after its think time. Open loop: as soon as an
 //! arrival is due that nobody has taken; arrivals wait for connections, not the other way round, so
 //! a late start keeps the instant at which it was intended. Connections beyond the number at work
-//! wait until a stage calls them. All queues are as long as they can become from the start.
+//! wait until a stage calls them. A connection that is lost owes the start that it would have made
+//! had the server been there: of the transaction that broke off with it, which the next one stands
+//! in for, or the one that its think time led to. That instant is kept until the connection has
+//! been made again, so that an outage is part of a response time and not a gap between two. All
+//! queues are as long as they can become from the start.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,6 +30,9 @@ enum Place {
     Away,
 }
 
+/// Of a connection that owes no start.
+const NOTHING: u64 = u64::MAX;
+
 /// A start that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
@@ -37,6 +44,29 @@ pub(crate) struct Due {
     pub was_free: bool,
 }
 
+/// Arrivals of an open loop that connections have taken up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TakenUp {
+    /// How many.
+    pub count: u64,
+    /// The longest that one had waited since it was due.
+    pub late_ns_max: u64,
+}
+
+impl TakenUp {
+    #[inline]
+    fn note(&mut self, due_ns: u64, now_ns: u64) {
+        self.count += 1;
+        self.late_ns_max = self.late_ns_max.max(now_ns.saturating_sub(due_ns));
+    }
+
+    /// What another thread took up, too.
+    pub(crate) fn add(&mut self, other: TakenUp) {
+        self.count += other.count;
+        self.late_ns_max = self.late_ns_max.max(other.late_ns_max);
+    }
+}
+
 /// See the module.
 pub(crate) struct Starts {
     timeline: Arc<Timeline>,
@@ -46,8 +76,13 @@ pub(crate) struct Starts {
     start_ns: u64,
     end_ns: u64,
     arrivals: Option<Arrivals>,
+    /// Of them, since [`Starts::take_taken_up`].
+    taken_up: TakenUp,
     /// By token.
     places: Box<[Place]>,
+    /// By token: when the start was intended that its loss has delayed, CLOCK_MONOTONIC; else
+    /// [`NOTHING`].
+    owed: Box<[u64]>,
     /// Tokens below this are at work.
     at_work: usize,
     /// When that may change, CLOCK_MONOTONIC.
@@ -81,7 +116,9 @@ impl Starts {
             start_ns,
             end_ns: start_ns.saturating_add(timeline.end_ns),
             arrivals,
+            taken_up: TakenUp::default(),
             places: vec![Place::Busy; connections].into_boxed_slice(),
+            owed: vec![NOTHING; connections].into_boxed_slice(),
             at_work: 0,
             change_ns: 0,
             called: 0,
@@ -92,7 +129,7 @@ impl Starts {
     }
 
     /// `token` has nothing in hand: it starts at once, or gets a place to wait. Who has just come
-    /// to work (`fresh`) need not think first.
+    /// to work (`fresh`) need not think first, but may owe a start.
     #[inline]
     pub(crate) fn ask(&mut self, token: usize, now_ns: u64, fresh: bool) -> Option<Begun> {
         if now_ns >= self.change_ns {
@@ -101,6 +138,9 @@ impl Starts {
         if token >= self.at_work {
             self.places[token] = Place::Parked;
             return None;
+        }
+        if fresh && self.owed[token] != NOTHING {
+            return self.make_up(token, now_ns);
         }
         let now = Begun { intended_ns: now_ns, started_ns: now_ns };
         let Some(arrivals) = &mut self.arrivals else {
@@ -114,9 +154,23 @@ impl Starts {
         let due_ns = self.start_ns.saturating_add(arrivals.due_ns());
         if due_ns <= now_ns {
             arrivals.advance();
+            self.taken_up.note(due_ns, now_ns);
             return Some(Begun { intended_ns: due_ns, ..now });
         }
         self.idle.push_back(token);
+        self.places[token] = Place::Queued;
+        None
+    }
+
+    /// `token` is back and owes a start: at once, or when it has thought.
+    #[cold]
+    fn make_up(&mut self, token: usize, now_ns: u64) -> Option<Begun> {
+        let intended_ns = std::mem::replace(&mut self.owed[token], NOTHING);
+        if intended_ns <= now_ns {
+            return Some(Begun { intended_ns, started_ns: now_ns });
+        }
+        let place = self.thinking.partition_point(|&(due_ns, _)| due_ns <= intended_ns);
+        self.thinking.insert(place, (intended_ns, token));
         self.places[token] = Place::Queued;
         None
     }
@@ -132,11 +186,18 @@ impl Starts {
         while self.called < self.at_work {
             let token = self.called;
             self.called += 1;
-            if self.places[token] == Place::Parked {
-                self.places[token] = Place::Busy;
-                if let Some(begun) = self.ask(token, now_ns, true) {
-                    return Some(Due { token, begun, was_free: false });
+            match self.places[token] {
+                Place::Parked => {
+                    self.places[token] = Place::Busy;
+                    if let Some(begun) = self.ask(token, now_ns, true) {
+                        return Some(Due { token, begun, was_free: false });
+                    }
                 }
+                // It is called and cannot come; arrivals of an open loop wait for anybody.
+                Place::Away if self.arrivals.is_none() && self.owed[token] == NOTHING => {
+                    self.owed[token] = now_ns;
+                }
+                Place::Busy | Place::Queued | Place::Away => {}
             }
         }
         while let Some(&(due_ns, token)) = self.thinking.front()
@@ -155,6 +216,7 @@ impl Starts {
         {
             if token < self.at_work {
                 arrivals.advance();
+                self.taken_up.note(due_ns, now_ns);
             }
             if self.takes_up(token) {
                 let begun = Begun { intended_ns: due_ns, started_ns: now_ns };
@@ -181,13 +243,38 @@ impl Starts {
         self.change_ns.min(thought_ns).min(arrival_ns)
     }
 
-    /// The connection of `token` is lost: it waits for another one.
-    pub(crate) fn leave(&mut self, token: usize) {
+    /// The connection of `token` is lost: it waits for another one. `broken_ns` is the intended
+    /// start of the transaction that it was in the middle of.
+    pub(crate) fn leave(&mut self, token: usize, broken_ns: Option<u64>) {
+        let mut owed_ns = broken_ns;
         if self.places[token] == Place::Queued {
             self.idle.retain(|&idle| idle != token);
-            self.thinking.retain(|&(_, thinking)| thinking != token);
+            self.thinking.retain(|&(due_ns, thinking)| {
+                if thinking == token {
+                    owed_ns = Some(due_ns);
+                }
+                thinking != token
+            });
         }
+        self.owed[token] = owed_ns.unwrap_or(NOTHING);
         self.places[token] = Place::Away;
+    }
+
+    /// Connections at work that are being made again.
+    pub(crate) fn away(&mut self, now_ns: u64) -> u32 {
+        if now_ns >= self.change_ns {
+            self.follow_stage(now_ns);
+        }
+        self.places[..self.at_work].iter().filter(|&&place| place == Place::Away).count() as u32
+    }
+
+    /// For how long each start has been due that a connection owes which is being made again,
+    /// nanoseconds.
+    pub(crate) fn overdue(&self, now_ns: u64) -> Vec<u64> {
+        let of = self.places.iter().zip(&self.owed).take(self.at_work);
+        of.filter(|&(&place, &owed_ns)| place == Place::Away && owed_ns <= now_ns)
+            .map(|(_, &owed_ns)| now_ns - owed_ns)
+            .collect()
     }
 
     /// The task of `token` goes on, whatever it waited for.
@@ -198,6 +285,11 @@ impl Starts {
     /// Nobody starts any more; true for those whose tasks wait here.
     pub(crate) fn dismiss(&mut self, token: usize) -> bool {
         std::mem::replace(&mut self.places[token], Place::Busy) != Place::Busy
+    }
+
+    /// Arrivals taken up since this was last asked.
+    pub(crate) fn take_taken_up(&mut self) -> TakenUp {
+        std::mem::take(&mut self.taken_up)
     }
 
     /// What is due and has not started lies between this and the end.
@@ -275,9 +367,49 @@ mod tests {
         assert_eq!(thinks.next_ns(), START + 12 * MS);
         assert_eq!(due(&mut thinks, 11), None);
         assert_eq!(due(&mut thinks, 16), Some((1, begun(12, 16))));
-        thinks.leave(0);
+        thinks.leave(0, None);
         assert_eq!((due(&mut thinks, 16), thinks.next_ns()), (None, u64::MAX));
         assert_eq!([0, 1, 2].map(|token| thinks.dismiss(token)), [true, false, false]);
+    }
+
+    #[test]
+    fn a_lost_connection_owes_the_start_that_it_would_have_made() {
+        // It was in the middle of a transaction, which the next one stands in for.
+        let mut bare = starts(3, Pacing::default());
+        assert_eq!(bare.ask(0, START + 3 * MS, false), Some(begun(3, 3)));
+        bare.leave(0, Some(START + 3 * MS));
+        assert_eq!((bare.away(START + 90 * MS), bare.overdue(START + 90 * MS)), (1, vec![87 * MS]));
+        bare.go_on(0);
+        assert_eq!((bare.away(START + 90 * MS), bare.overdue(START + 90 * MS)), (0, vec![]));
+        assert_eq!(bare.ask(0, START + 95 * MS, true), Some(begun(3, 95)));
+        assert_eq!(bare.ask(0, START + 96 * MS, false), Some(begun(96, 96)), "paid");
+
+        // It thought: until after the outage, or not.
+        let think = Duration::from_millis(10);
+        let mut thinks = starts(2, Pacing { think, ..Pacing::default() });
+        assert_eq!(thinks.ask(0, START + 2 * MS, false), None);
+        assert_eq!(thinks.ask(1, START + 3 * MS, false), None);
+        for (token, back_ms, start) in [(0, 5, None), (1, 50, Some(begun(13, 50)))] {
+            thinks.leave(token, None);
+            thinks.go_on(token);
+            assert_eq!(thinks.ask(token, START + back_ms * MS, true), start);
+        }
+        // What was due while nobody was connected is no fault of ours, what was due then is.
+        assert_eq!(due(&mut thinks, 60), Some((0, begun(12, 60))));
+
+        // In an open loop too; arrivals that nobody could take are late and no fault of ours.
+        let rate_per_second = Some(100.0);
+        let arrivals = spec::Arrivals::Uniform;
+        let mut open = starts(1, Pacing { rate_per_second, arrivals, ..Pacing::default() });
+        assert_eq!(open.ask(0, START, true), None);
+        open.leave(0, None);
+        assert_eq!((due(&mut open, 40), open.next_ns()), (None, u64::MAX));
+        open.go_on(0);
+        assert_eq!(open.ask(0, START + 41 * MS, true), Some(begun(5, 41)));
+        open.leave(0, Some(START + 5 * MS));
+        open.go_on(0);
+        assert_eq!(open.ask(0, START + 43 * MS, true), Some(begun(5, 43)));
+        assert_eq!(open.ask(0, START + 44 * MS, false), Some(begun(15, 44)));
     }
 
     #[test]
@@ -294,6 +426,8 @@ mod tests {
         assert_eq!((due(&mut open, 170), open.next_ns()), (None, u64::MAX));
         // Nobody was free at 250 and 350 ms.
         assert_eq!(open.ask(1, START + 400 * MS, false), Some(begun(250, 400)));
+        assert_eq!(open.take_taken_up(), TakenUp { count: 3, late_ns_max: 150 * MS });
+        assert_eq!(open.take_taken_up(), TakenUp::default());
         let mut left = open.backlog().unwrap();
         let mut never = Vec::new();
         while left.due_ns() < u64::MAX {
@@ -331,5 +465,19 @@ mod tests {
         assert_eq!((called(&mut closed, 300), closed.next_ns()), (None, u64::MAX));
         assert_eq!(closed.ask(2, START + 310 * MS, false), None);
         assert_eq!([0, 1, 2].map(|token| closed.dismiss(token)), [false, false, true]);
+    }
+
+    #[test]
+    fn who_is_called_while_it_is_away_is_late() {
+        let at = Duration::from_millis(100);
+        let stages = vec![Stage { at, connections: Some(2), ..Stage::default() }];
+        let mut closed = starts(1, Pacing { stages, ..Pacing::default() });
+        assert_eq!(closed.ask(1, START, true), None);
+        closed.leave(1, None);
+        assert_eq!((closed.away(START + 50 * MS), closed.overdue(START + 50 * MS)), (0, vec![]));
+        assert_eq!(called(&mut closed, 101), None);
+        assert_eq!(closed.away(START + 120 * MS), 1);
+        closed.go_on(1);
+        assert_eq!(closed.ask(1, START + 130 * MS, true), Some(begun(101, 130)));
     }
 }

@@ -69,6 +69,8 @@ pub(crate) fn second(
         other: sum.counts.other,
         errors: errors(sum),
         retries: retries(sum),
+        queued: None,
+        late_ms_max: None,
         response: latency_ms(&all_kinds(sum, |kind| &kind.response)?),
         threads,
     })

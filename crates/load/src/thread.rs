@@ -20,10 +20,10 @@ use crate::batching::Batch;
 use crate::clock::Clock;
 use crate::cpu::monotonic_ns;
 use crate::crew::Stops;
-use crate::dialler::Dialler;
+use crate::dialler::{Dialled, Dialler};
 use crate::error::DriveError;
 use crate::flight::Flight;
-use crate::handover::{HandOver, cut_until};
+use crate::handover::{HandOver, cut_short, cut_until};
 use crate::lane::{Lane, Wake};
 use crate::reactor::{Event, Reactor};
 use crate::register::Register;
@@ -214,15 +214,23 @@ impl<R: Reactor> Thread<'_, R> {
         }
     }
 
-    /// Goes on with the connections that have been made again.
+    /// Goes on with the connections that have been made again, and counts those that could not be.
     fn take_connections(&mut self) -> Result<(), DriveError> {
         while self.missing > 0
-            && let Some((token, connected)) = self.dialler.and_then(Dialler::connected)
+            && let Some(dialled) = self.dialler.and_then(Dialler::dialled)
         {
+            let (token, connected, took_ns) = match dialled {
+                Dialled::Connected { token, connected, took_ns } => (token, connected, took_ns),
+                Dialled::Failed { code } => {
+                    self.lane.record(|recorder| recorder.dial_failed(code));
+                    continue;
+                }
+            };
             self.missing -= 1;
             if self.tasks[token].is_none() {
                 continue;
             }
+            self.lane.record(|recorder| recorder.reconnect(took_ns));
             self.reactor.add(token, connected.socket).map_err(watch)?;
             self.transports[token] = connected.transport;
             self.lane.set_now(monotonic_ns());
@@ -299,6 +307,13 @@ impl<R: Reactor> Thread<'_, R> {
     fn cut_until(&mut self, now_ns: u64, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
         let Thread { clock, lane, register, batch, .. } = self;
         cut_until(clock, lane, register, batch, now_ns, coordinator)
+    }
+
+    /// Hands over what was counted until now; the drive does not go on.
+    #[cold]
+    pub(crate) fn cut_short(&mut self, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
+        let Thread { clock, lane, register, batch, .. } = self;
+        cut_short(clock, lane, register, batch, monotonic_ns(), coordinator)
     }
 }
 

@@ -5,26 +5,27 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use load::{DriveReport, DriveSpec, Fairness, LatencyMs, Second, StatementReport, Target};
+use load::{DriveReport, DriveSpec, Fairness, LatencyMs, Second, Target};
 use serde::Serialize;
 use serde_json::{Value, json};
 use study::Workload;
 use workload::{Survey, TableState};
 
-use super::partial;
+use super::figures::{Interval, Kind, Latencies, Latency, Statement};
 use crate::doubts::{Doubts, doubts};
 
 /// Number of the contract; a change that breaks readers raises it.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// See the module.
 #[derive(Serialize)]
 pub struct Outcome {
     pub schema: u32,
     pub ceteris: &'static str,
-    /// Ctrl-C came before the end: everything is of the time until then, and of latencies only
-    /// what whole seconds tell.
+    /// Ctrl-C came before the end.
     pub interrupted: bool,
+    /// Why the drive ended before its time, if it did: everything is of the time until then.
+    pub ended_early: Option<String>,
     pub server: Server,
     pub workload: Driven,
     pub options: Value,
@@ -35,19 +36,20 @@ pub struct Outcome {
     /// By code.
     pub errors: BTreeMap<String, u64>,
     pub retries: u64,
-    /// These five are not known of a drive that was stopped.
-    pub reconnects: Option<u64>,
-    pub failed: Option<u64>,
-    pub never_started: Option<u64>,
-    pub in_flight_at_end: Option<u64>,
-    pub stalled_at_end: Option<u64>,
+    pub reconnects: u64,
+    pub failed: u64,
+    pub never_started: u64,
+    pub overdue_at_end: u64,
+    pub in_flight_at_end: u64,
+    pub stalled_at_end: u64,
     pub latency_ms: Latencies,
     pub kinds: Vec<Kind>,
-    pub statements_by_name: Vec<StatementReport>,
+    pub statements_by_name: Vec<Statement>,
     pub fairness: Option<Fairness>,
     pub generator: Generator,
-    pub per_second: Vec<Second>,
-    pub steady: bool,
+    pub per_second: Vec<Interval>,
+    /// Null where that cannot be said: a short run, or one whose stages change the pace.
+    pub steady: Option<bool>,
     pub warnings: Vec<String>,
     pub histograms: Encoded,
     /// Response times in nanoseconds.
@@ -84,34 +86,6 @@ pub struct Statements {
 }
 
 #[derive(Serialize)]
-pub struct Latencies {
-    pub response: Latency,
-    /// Not known where only seconds are: they tell of response times alone.
-    pub service: Option<Latency>,
-}
-
-/// Milliseconds; percentiles are null where only seconds are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Latency {
-    pub mean: f64,
-    pub min: f64,
-    pub p50: Option<f64>,
-    pub p90: Option<f64>,
-    pub p95: Option<f64>,
-    pub p99: Option<f64>,
-    pub p999: Option<f64>,
-    pub max: f64,
-}
-
-#[derive(Serialize)]
-pub struct Kind {
-    pub name: String,
-    pub transactions: u64,
-    pub retries: u64,
-    pub latency_ms: Latencies,
-}
-
-#[derive(Serialize)]
 pub struct Generator {
     pub user_s: f64,
     pub sys_s: f64,
@@ -126,7 +100,7 @@ pub struct Generator {
     pub peak_thread_wait: f64,
     /// It was the bottleneck.
     pub bound: bool,
-    pub schedule_error_ms: LatencyMs,
+    pub schedule_error_ms: Latency,
     pub batch_delay_ms: LatencyMs,
     pub clock_error_ms: LatencyMs,
 }
@@ -154,47 +128,37 @@ pub struct Circumstances<'a> {
     pub target: &'a Target,
     pub survey: &'a Survey,
     pub start: Start,
+    pub end: End,
+}
+
+/// How the drive ended.
+pub enum End {
+    /// As it was asked to.
+    Whole,
+    /// By Ctrl-C.
+    Interrupted,
+    /// By this error.
+    Failed(String),
 }
 
 impl Outcome {
-    /// Of a drive that came to its end.
-    pub fn whole(about: Circumstances<'_>, report: DriveReport, seconds: Vec<Second>) -> Outcome {
-        let latencies = Latencies::of(report.response, report.service);
-        Outcome::new(about, report, seconds, latencies, false)
-    }
-
-    /// Of a drive that was stopped: what its whole seconds add up to. `None` if nothing was
-    /// measured.
-    pub fn interrupted(about: Circumstances<'_>, seconds: Vec<Second>) -> Option<Outcome> {
-        let report = partial::sum(&seconds)?;
-        let known = Latency {
-            mean: report.response.mean,
-            min: report.response.min,
-            max: report.response.max,
-            ..Latency::default()
-        };
-        let latencies = Latencies { response: known, service: None };
-        Some(Outcome::new(about, report, seconds, latencies, true))
-    }
-
-    fn new(
-        about: Circumstances<'_>,
-        report: DriveReport,
-        seconds: Vec<Second>,
-        latency_ms: Latencies,
-        interrupted: bool,
-    ) -> Outcome {
-        let Circumstances { workload, spec, target, survey, start } = about;
-        let Doubts { steady, generator_bound, notes } = doubts(&report, &seconds);
+    /// Of what `report` and `seconds` tell.
+    pub fn new(about: Circumstances<'_>, report: DriveReport, seconds: Vec<Second>) -> Outcome {
+        let Circumstances { workload, spec, target, survey, start, end } = about;
+        let Doubts { steady, generator_bound, notes } = doubts(&report, &seconds, &spec.pacing);
         let total = report.reads + report.writes + report.other;
         let per_second = |count: u64| ratio(count as f64, report.measured_s);
         let foreign = |table: &&workload::FoundTable| table.state == TableState::Foreign;
-        let at_end = |count: u64| (!interrupted).then_some(count);
         let generator = report.generator;
         Outcome {
             schema: SCHEMA,
             ceteris: env!("CARGO_PKG_VERSION"),
-            interrupted,
+            interrupted: matches!(end, End::Interrupted),
+            ended_early: match end {
+                End::Whole => None,
+                End::Interrupted => Some("stopped by Ctrl-C".to_owned()),
+                End::Failed(why) => Some(why),
+            },
             server: Server {
                 version: survey.server_version.clone(),
                 address: target.address.to_string(),
@@ -221,15 +185,19 @@ impl Outcome {
             },
             errors: report.errors,
             retries: report.retries,
-            reconnects: at_end(report.reconnects),
-            failed: at_end(report.failed),
-            never_started: at_end(report.never_started),
-            in_flight_at_end: at_end(report.in_flight_at_end),
-            stalled_at_end: at_end(report.stalled_at_end),
-            latency_ms,
+            reconnects: report.reconnects,
+            failed: report.failed,
+            never_started: report.never_started,
+            overdue_at_end: report.overdue_at_end,
+            in_flight_at_end: report.in_flight_at_end,
+            stalled_at_end: report.stalled_at_end,
+            latency_ms: Latencies {
+                response: report.response.into(),
+                service: report.service.into(),
+            },
             kinds: report.kinds.into_iter().map(Kind::from).collect(),
-            statements_by_name: report.statements,
-            fairness: (report.fairness != Fairness::default()).then_some(report.fairness),
+            statements_by_name: report.statements.into_iter().map(Statement::from).collect(),
+            fairness: report.fairness,
             generator: Generator {
                 user_s: report.user_s,
                 sys_s: report.sys_s,
@@ -242,11 +210,11 @@ impl Outcome {
                 peak_thread_share: report.peak_thread_share,
                 peak_thread_wait: report.peak_thread_wait,
                 bound: generator_bound,
-                schedule_error_ms: report.schedule_error,
+                schedule_error_ms: report.schedule_error.into(),
                 batch_delay_ms: generator.batch_delay,
                 clock_error_ms: generator.clock_error,
             },
-            per_second: seconds,
+            per_second: seconds.into_iter().map(Interval::from).collect(),
             steady,
             warnings: notes,
             response: histogram(&report.response_hdr_base64),
@@ -258,40 +226,8 @@ impl Outcome {
     }
 }
 
-impl Latencies {
-    fn of(response: LatencyMs, service: LatencyMs) -> Latencies {
-        Latencies { response: response.into(), service: Some(service.into()) }
-    }
-}
-
-impl From<LatencyMs> for Latency {
-    fn from(of: LatencyMs) -> Latency {
-        Latency {
-            mean: of.mean,
-            min: of.min,
-            p50: Some(of.p50),
-            p90: Some(of.p90),
-            p95: Some(of.p95),
-            p99: Some(of.p99),
-            p999: Some(of.p999),
-            max: of.max,
-        }
-    }
-}
-
-impl From<load::KindReport> for Kind {
-    fn from(of: load::KindReport) -> Kind {
-        Kind {
-            name: of.name,
-            transactions: of.transactions,
-            retries: of.retries,
-            latency_ms: Latencies::of(of.response, of.service),
-        }
-    }
-}
-
 /// `a / b`, 0 where there is nothing to divide by.
-pub fn ratio(a: f64, b: f64) -> f64 {
+fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }
 

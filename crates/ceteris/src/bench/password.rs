@@ -1,9 +1,11 @@
-//! Where the password comes from: a file, the environment, the terminal; never an argument.
+//! Where the password comes from: a file, the terminal, an option file, the environment; never an
+//! argument.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
 
+use super::defaults::Defaults;
 use super::dsn::password_hint;
 use crate::cli::ServerArgs;
 use crate::failure::{EXIT_USAGE, Failure};
@@ -13,12 +15,15 @@ const VARIABLE: &str = "CETERIS_PASSWORD";
 const LINE_MAX: u64 = 64 * 1024;
 
 /// The password, empty where none is given. `whose` is what a prompt asks for.
-pub fn password(args: &ServerArgs, whose: &str) -> Result<String, Failure> {
+pub fn password(args: &ServerArgs, defaults: Defaults, whose: &str) -> Result<String, Failure> {
     if let Some(file) = &args.password_file {
         return from_file(file);
     }
     if args.ask_password {
         return ask(whose);
+    }
+    if let Some(password) = defaults.password {
+        return Ok(password);
     }
     match std::env::var(VARIABLE) {
         Ok(password) => Ok(password),
@@ -29,14 +34,26 @@ pub fn password(args: &ServerArgs, whose: &str) -> Result<String, Failure> {
     }
 }
 
-/// Refuses sysbench's way of giving it.
-pub fn refuse_argument(args: &ServerArgs) -> Result<(), Failure> {
-    match args.mysql_password {
-        Some(_) => Err(Failure::new("--mysql-password is not accepted")
-            .code(EXIT_USAGE)
-            .hint(password_hint())),
+/// Refuses sysbench's way of giving it, and the same as an `--option`: an option that is unknown is
+/// shown to the person with its value, and one that is known stands in the result.
+pub fn refuse_argument(args: &ServerArgs, options: &[(String, String)]) -> Result<(), Failure> {
+    let refuse = |what: String| {
+        Err(Failure::new(format!("{what} is not accepted")).code(EXIT_USAGE).hint(password_hint()))
+    };
+    if args.mysql_password.is_some() {
+        return refuse("--mysql-password".to_owned());
+    }
+    match options.iter().find(|(key, _)| names_password(key)) {
+        Some((key, _)) => refuse(format!("--option {key}")),
         None => Ok(()),
     }
+}
+
+/// `password`, `mysql-password`, `MYSQL_PWD` ...
+fn names_password(key: &str) -> bool {
+    let key = key.to_ascii_lowercase().replace('-', "_");
+    let last = key.rsplit(['_', '.']).next().unwrap_or(&key);
+    ["password", "passwd", "pwd", "passphrase"].iter().any(|name| last.ends_with(name))
 }
 
 /// The first line, without its end.
@@ -67,6 +84,16 @@ fn ask(whose: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_option_that_names_a_password_is_known_by_its_name() {
+        for key in ["mysql_password", "mysql-password", "PASSWORD", "mysqlpassword", "mysql_pwd"] {
+            assert!(names_password(key), "{key}");
+        }
+        for key in ["rows", "password_length", "pass", "distribution"] {
+            assert!(!names_password(key), "{key}");
+        }
+    }
 
     #[test]
     fn a_file_without_an_end_is_refused() {

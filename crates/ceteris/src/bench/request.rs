@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use load::{Address, DriveSpec, Engine, Pacing, Target, Tls};
 use study::{Param, Script, Workload};
 
+use super::defaults::{self, Defaults};
 use super::{dsn, password};
 use crate::cli::{BenchAction, BenchArgs, BenchFormat, LoadArgs, ServerArgs};
 use crate::commands::read_script;
@@ -48,7 +49,7 @@ impl Request {
 
 /// Checks the arguments, and asks for the password where that is wanted.
 pub fn resolve(args: BenchArgs) -> Result<Request, Failure> {
-    password::refuse_argument(&args.server)?;
+    password::refuse_argument(&args.server, &args.options.given)?;
     if !args.tables.tables_named.is_empty() && args.action != BenchAction::Cleanup {
         return Err(Failure::new("--tables-named is for cleanup")
             .code(EXIT_USAGE)
@@ -56,9 +57,10 @@ pub fn resolve(args: BenchArgs) -> Result<Request, Failure> {
     }
     let workload = workload(&args.workload, &args.options.given)?;
     let mut spec = spec(&args.load)?;
-    let mut target = target(&args.server)?;
+    let defaults = defaults::read(args.server.defaults_file.as_deref())?;
+    let mut target = target(&args.server, &defaults)?;
     let whose = format!("{} at {}", target.user, target.address);
-    target.password = password::password(&args.server, &whose)?;
+    target.password = password::password(&args.server, defaults, &whose)?;
     spec.targets = vec![target];
     Ok(Request {
         workload,
@@ -157,16 +159,16 @@ fn new_seed() -> u64 {
     (RandomState::new().build_hasher().finish() & SEED_MAX).max(1)
 }
 
-fn target(args: &ServerArgs) -> Result<Target, Failure> {
+fn target(args: &ServerArgs, defaults: &Defaults) -> Result<Target, Failure> {
     let (user, address, database, tls) = match &args.dsn {
         Some(text) => {
             let dsn = dsn::parse(text)?;
-            let login = || std::env::var("USER").unwrap_or_else(|_| "root".to_owned());
-            let user = if dsn.user.is_empty() { login() } else { dsn.user };
+            let named = Some(dsn.user).filter(|user| !user.is_empty());
+            let user = named.or_else(|| defaults.user.clone()).unwrap_or_else(login_name);
             (user, dsn.address, dsn.database, dsn.tls)
         }
         None => {
-            let (user, address, database) = as_sysbench(args)?;
+            let (user, address, database) = as_clients(args, defaults)?;
             (user, address, database, Tls::default())
         }
     };
@@ -174,9 +176,17 @@ fn target(args: &ServerArgs) -> Result<Target, Failure> {
     Ok(Target { address, user, password: String::new(), database, tls })
 }
 
-/// sysbench's flags, with its defaults.
-fn as_sysbench(args: &ServerArgs) -> Result<(String, Address, String), Failure> {
-    let none = args.mysql_host.is_none()
+fn login_name() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "root".to_owned())
+}
+
+/// sysbench's flags, with its defaults, and what an option file says.
+fn as_clients(
+    args: &ServerArgs,
+    defaults: &Defaults,
+) -> Result<(String, Address, String), Failure> {
+    let none = args.defaults_file.is_none()
+        && args.mysql_host.is_none()
         && args.mysql_port.is_none()
         && args.mysql_socket.is_none()
         && args.mysql_user.is_none()
@@ -186,15 +196,21 @@ fn as_sysbench(args: &ServerArgs) -> Result<(String, Address, String), Failure> 
             .code(EXIT_USAGE)
             .hint("such as --dsn mysql://user@host:3306/database"));
     }
-    let host = args.mysql_host.as_deref().unwrap_or("localhost");
-    let named = args.mysql_socket.clone();
+    let host = args.mysql_host.as_deref().or(defaults.host.as_deref()).unwrap_or("localhost");
+    let named = args.mysql_socket.clone().or_else(|| defaults.socket.clone());
     let local = || SOCKETS.iter().map(PathBuf::from).find(|path| Path::new(path).exists());
     let socket = if host == "localhost" { named.or_else(local) } else { None };
     let address = match socket {
         Some(path) => Address::Socket(path),
-        None => Address::Tcp(host.to_owned(), args.mysql_port.unwrap_or(dsn::PORT)),
+        None => {
+            Address::Tcp(host.to_owned(), args.mysql_port.or(defaults.port).unwrap_or(dsn::PORT))
+        }
     };
-    let user = args.mysql_user.clone().unwrap_or_else(|| "sbtest".to_owned());
+    let usual = || match args.defaults_file {
+        Some(_) => login_name(),
+        None => "sbtest".to_owned(),
+    };
+    let user = args.mysql_user.clone().or_else(|| defaults.user.clone()).unwrap_or_else(usual);
     Ok((user, address, args.mysql_db.clone().unwrap_or_default()))
 }
 
@@ -264,7 +280,12 @@ mod tests {
             ("oltp_read_only", "no server is named"),
             ("oltp_read_only --dsn mysql://me:pw@h/t", "holds a password"),
             ("oltp_read_only --dsn mysql://h --mysql-password=pw", "--mysql-password"),
+            (
+                "oltp_read_only --dsn mysql://h --option mysql_password=pw",
+                "--option mysql_password",
+            ),
             ("oltp_read_only --dsn mysql://h --time 0", "--time is 0"),
+            ("oltp_read_only --defaults-file /nonexistent/my.cnf", "/nonexistent/my.cnf"),
             ("oltp_read_only --dsn mysql://h --rate 5 --think-time 1", "closed loop"),
             ("oltp_read_only --dsn mysql://h --stage at=1,rate=5", "closed loop"),
             (
@@ -282,8 +303,31 @@ mod tests {
             let failure = asked(line).err().unwrap();
             assert_eq!(failure.code, EXIT_USAGE, "{line}");
             assert!(failure.message.contains(message), "{line}: {}", failure.message);
-            assert!(failure.hint.is_some() || failure.rendered, "{line}");
+            let next = failure.hint.is_some() || failure.rendered || line.contains("/nonexistent");
+            assert!(next && !failure.message.contains("pw"), "{line}: {}", failure.message);
         }
+    }
+
+    #[test]
+    fn an_option_file_says_what_the_arguments_do_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("my.cnf");
+        std::fs::write(&path, "[client]\nuser=me\nhost=db1\nport=3307\npassword=s3cret\n").unwrap();
+        let asked = |rest: &str| {
+            let line = format!("oltp_read_only --defaults-file {} {rest}", path.display());
+            let target = asked(&line).unwrap().target().unwrap().clone();
+            assert_eq!(target.password, "s3cret");
+            (target.user, target.address, target.database)
+        };
+        let tcp = |host: &str, port| Address::Tcp(host.to_owned(), port);
+        let sbtest = || "sbtest".to_owned();
+        assert_eq!(asked(""), ("me".into(), tcp("db1", 3307), sbtest()));
+        let other = asked("--mysql-host=db2 --mysql-user=you");
+        assert_eq!(other, ("you".into(), tcp("db2", 3307), sbtest()));
+        let named = asked("--dsn mysql://db3/t");
+        assert_eq!(named, ("me".into(), tcp("db3", 3306), "t".into()));
+        let whole = asked("--dsn mysql://you@db3/t");
+        assert_eq!(whole.0, "you");
     }
 
     #[test]

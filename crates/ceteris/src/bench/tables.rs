@@ -12,6 +12,9 @@ use crate::failure::{EXIT_INTERRUPTED, EXIT_OK, Ended, Failure};
 use crate::interrupt::Interrupt;
 use crate::talk::Talk;
 
+/// More tables than this are named by the first and the last.
+const NAMED_MAX: usize = 4;
+
 /// What is heard while tables are filled.
 enum Heard {
     Progress(LoadProgress),
@@ -146,6 +149,18 @@ pub fn look(request: &Request, talk: &Talk) -> Result<Survey, Failure> {
         ));
     }
     Ok(survey)
+}
+
+/// The names of the tables that the workload uses, for people.
+pub fn expected(request: &Request) -> Result<String, Failure> {
+    let planned = workload::tables(&request.workload).map_err(|error| load_failure(&error))?;
+    let names: Vec<&str> = planned.iter().map(|table| table.name.as_str()).collect();
+    Ok(match names.as_slice() {
+        [] => "no tables".to_owned(),
+        [only] => format!("the table {only}"),
+        few if few.len() <= NAMED_MAX => format!("the tables {}", few.join(", ")),
+        [first, .., last] => format!("the {} tables {first} to {last}", names.len()),
+    })
 }
 
 /// Listens for Ctrl-C.

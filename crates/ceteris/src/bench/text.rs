@@ -5,9 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use load::LatencyMs;
-
-use super::outcome::{Latency, Outcome};
+use super::figures::Latency;
+use super::outcome::Outcome;
 
 /// The whole text. `percentile` 0 shows none in sysbench's section.
 pub fn render(outcome: &Outcome, percentile: f64) -> String {
@@ -18,15 +17,17 @@ pub fn render(outcome: &Outcome, percentile: f64) -> String {
 }
 
 fn sections(out: &mut String, of: &Outcome, percentile: f64) -> std::fmt::Result {
+    if let Some(why) = &of.ended_early {
+        writeln!(out, "ended early: {why}")?;
+        writeln!(out, "all below is of the {:.3} s measured until then\n", of.measured_s)?;
+    }
     counts(out, of)?;
     latency(out, of, percentile)?;
     fairness(out, of)?;
     writeln!(out, "\nPercentiles (ms):")?;
     percentile_head(out, "")?;
     percentile_row(out, "response", &of.latency_ms.response)?;
-    if let Some(service) = &of.latency_ms.service {
-        percentile_row(out, "service", service)?;
-    }
+    percentile_row(out, "service", &of.latency_ms.service)?;
     by_name(out, of)?;
     if !of.errors.is_empty() {
         writeln!(out, "\nErrors by code:")?;
@@ -60,11 +61,9 @@ fn counts(out: &mut String, of: &Outcome) -> std::fmt::Result {
     rate("transactions", of.transactions)?;
     rate("queries", statements.total)?;
     rate("ignored errors", of.errors.values().sum())?;
-    if let Some(reconnects) = of.reconnects {
-        rate("reconnects", reconnects)?;
-    }
-    if let Some(failed) = of.failed.filter(|failed| *failed > 0) {
-        rate("failed transactions", failed)?;
+    rate("reconnects", of.reconnects)?;
+    if of.failed > 0 {
+        rate("failed transactions", of.failed)?;
     }
     writeln!(out, "\nGeneral statistics:")?;
     writeln!(out, "    {:<36} {:.4}s", "total time:", of.measured_s)?;
@@ -74,15 +73,19 @@ fn counts(out: &mut String, of: &Outcome) -> std::fmt::Result {
 fn latency(out: &mut String, of: &Outcome, percentile: f64) -> std::fmt::Result {
     let response = &of.latency_ms.response;
     writeln!(out, "\nLatency (ms):")?;
-    let mut row = |name: &str, ms: f64| writeln!(out, "         {name:<36} {ms:>11.2}");
+    let mut row = |name: &str, ms: Option<f64>| {
+        let ms = ms.map_or("-".to_owned(), |ms| format!("{ms:.2}"));
+        writeln!(out, "         {name:<36} {ms:>11}")
+    };
     row("min:", response.min)?;
     row("avg:", response.mean)?;
     row("max:", response.max)?;
     if let Some(histogram) = of.response.as_ref().filter(|_| percentile > 0.0) {
         let ms = histogram.value_at_quantile(percentile / 100.0) as f64 / 1e6;
+        let ms = response.max.map(|_| ms);
         row(&format!("{percentile}th percentile:"), ms)?;
     }
-    row("sum:", response.mean * of.transactions as f64)
+    row("sum:", response.mean.map(|mean| mean * of.transactions as f64))
 }
 
 fn fairness(out: &mut String, of: &Outcome) -> std::fmt::Result {
@@ -102,7 +105,7 @@ fn percentile_head(out: &mut String, what: &str) -> std::fmt::Result {
 }
 
 fn percentile_row(out: &mut String, name: &str, of: &Latency) -> std::fmt::Result {
-    let figures = [of.p50, of.p90, of.p95, of.p99, of.p999, Some(of.max)];
+    let figures = [of.p50, of.p90, of.p95, of.p99, of.p999, of.max];
     let figures = figures.map(|ms| ms.map_or(format!("{:>9}", "-"), |ms| format!("{ms:>9.3}")));
     writeln!(out, "    {name:<28}{}", figures.join(" "))
 }
@@ -121,7 +124,7 @@ fn by_name(out: &mut String, of: &Outcome) -> std::fmt::Result {
         percentile_head(out, "statement, count")?;
         for statement in &of.statements_by_name {
             let name = format!("{} {}", statement.name, statement.executions);
-            percentile_row(out, &name, &statement.latency.into())?;
+            percentile_row(out, &name, &statement.latency_ms)?;
             if !statement.errors.is_empty() {
                 writeln!(out, "        errors: {}", joined(&statement.errors))?;
             }
@@ -135,12 +138,13 @@ fn joined(errors: &BTreeMap<String, u64>) -> String {
 }
 
 fn open_loop(out: &mut String, of: &Outcome) -> std::fmt::Result {
-    let Some(never_started) = of.never_started else { return Ok(()) };
     if of.options["rate_per_second"].is_null() {
         return Ok(());
     }
     writeln!(out, "\nOpen loop:")?;
-    writeln!(out, "    {:<36} {never_started}", "due but never started:")?;
+    writeln!(out, "    {:<36} {}", "due but never started:", of.never_started)?;
+    let overdue = "of them longer than the slowest:";
+    writeln!(out, "    {overdue:<36} {}", of.overdue_at_end)?;
     spread(out, "schedule error (ms):", &of.generator.schedule_error_ms)
 }
 
@@ -170,20 +174,16 @@ fn generator(out: &mut String, of: &Outcome) -> std::fmt::Result {
     )?;
     let bound = if generator.bound { "yes: the figures above are the generator's" } else { "no" };
     row("generator bound:", bound.to_owned())?;
-    spread(out, "delay by batching (ms):", &generator.batch_delay_ms)?;
-    spread(out, "clock error (ms):", &generator.clock_error_ms)
+    spread(out, "delay by batching (ms):", &generator.batch_delay_ms.into())?;
+    spread(out, "clock error (ms):", &generator.clock_error_ms.into())
 }
 
 /// What is all zero was not measured, or is not worth a line.
-fn spread(out: &mut String, name: &str, of: &LatencyMs) -> std::fmt::Result {
-    if of.max == 0.0 {
+fn spread(out: &mut String, name: &str, of: &Latency) -> std::fmt::Result {
+    let (Some(p50), Some(p95), Some(p999), Some(max)) = (of.p50, of.p95, of.p999, of.max) else {
         return Ok(());
-    }
-    writeln!(
-        out,
-        "    {name:<36} p50 {:.3}, p95 {:.3}, p99.9 {:.3}, max {:.3}",
-        of.p50, of.p95, of.p999, of.max
-    )
+    };
+    writeln!(out, "    {name:<36} p50 {p50:.3}, p95 {p95:.3}, p99.9 {p999:.3}, max {max:.3}")
 }
 
 #[cfg(test)]
@@ -193,9 +193,9 @@ mod tests {
     use workload::Survey;
 
     use super::*;
-    use crate::bench::outcome::{Circumstances, Start};
+    use crate::bench::outcome::{Circumstances, End, Start};
 
-    fn rendered(report: DriveReport) -> String {
+    fn rendered(report: DriveReport, end: End) -> String {
         let target = Target {
             address: Address::Socket("/s".into()),
             user: "me".to_owned(),
@@ -209,14 +209,23 @@ mod tests {
             target: &target,
             survey: &Survey { server_version: "8.0".to_owned(), tables: Vec::new() },
             start: Start::default(),
+            end,
         };
-        render(&Outcome::whole(about, report, Vec::new()), 95.0)
+        render(&Outcome::new(about, report, Vec::new()), 95.0)
     }
 
     #[test]
     fn only_sections_that_have_something_to_say_are_there() {
-        let text = rendered(DriveReport { measured_s: 2.0, ..DriveReport::default() });
-        for absent in ["Kinds of", "Statements (", "Errors by", "Open loop", "fairness", "failed"] {
+        let text = rendered(DriveReport { measured_s: 2.0, ..DriveReport::default() }, End::Whole);
+        for absent in [
+            "ended early",
+            "Kinds of",
+            "Statements (",
+            "Errors by",
+            "Open loop",
+            "fairness",
+            "failed",
+        ] {
             assert!(!text.contains(absent), "{text}");
         }
         assert!(text.contains("\n    transactions:                        0      (0.00 per sec.)"));
@@ -230,7 +239,7 @@ mod tests {
             ..KindReport::default()
         };
         let errors: BTreeMap<String, u64> = [("1213".to_owned(), 3)].into();
-        let text = rendered(DriveReport {
+        let report = DriveReport {
             measured_s: 2.0,
             transactions: 14,
             reads: 100,
@@ -246,7 +255,9 @@ mod tests {
             }],
             failed: 1,
             ..DriveReport::default()
-        });
+        };
+        let text = rendered(report, End::Failed("the server went away".to_owned()));
+        assert!(text.starts_with("ended early: the server went away\n"), "{text}");
         for line in [
             "        total:                           160",
             "    queries:                             160    (80.00 per sec.)",

@@ -13,7 +13,7 @@ use load::{Arrivals, Batching, OnLost, ReactorChoice, Scheduling, Stage, Stateme
 use study::{Workload, WorkloadOption};
 
 use super::quantity::{
-    CONNECTIONS_MAX, ErrorCodes, batching, error_codes, one_of, rate, stage, time,
+    ErrorCodes, batching, connections, error_codes, one_of, rate, report_interval, stage, time,
 };
 
 /// `ceteris bench`
@@ -52,7 +52,7 @@ Give `prepare` and `run` the same --tables and --rows. sysbench's own flags are 
 they mean the same (--threads is --connections); docs/bench.md lists them and describes the JSON.
 
 Exit codes: 0 done, 1 something failed, 2 an argument is wrong and nothing was started,
-130 stopped by Ctrl-C (what was measured until then is printed).";
+130 stopped by Ctrl-C. A run that ends early prints what it had measured until then.";
 
 /// What to do with a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,8 +74,12 @@ pub struct ServerArgs {
     /// ssl-mode (disabled, required, verify_ca, verify_identity) and ssl-ca (a PEM file)
     #[arg(long, value_name = "DSN")]
     pub dsn: Option<String>,
-    /// Read the password from the first line of a file. Else it is taken from the environment
-    /// variable CETERIS_PASSWORD, and is empty without one
+    /// Read user, host, port, socket and password from the [client] section of an option file, as
+    /// MySQL's own clients do; what --dsn says goes first
+    #[arg(long, value_name = "FILE")]
+    pub defaults_file: Option<PathBuf>,
+    /// Read the password from the first line of a file. Else it is taken from --defaults-file or
+    /// the environment variable CETERIS_PASSWORD, and is empty without one
     #[arg(long, value_name = "FILE", conflicts_with = "ask_password")]
     pub password_file: Option<PathBuf>,
     /// Ask for the password on the terminal
@@ -104,8 +108,7 @@ pub struct ServerArgs {
 pub struct LoadArgs {
     /// Connections at work, each one transaction after the other
     #[arg(short, long, value_name = "N", default_value_t = 8, alias = "threads",
-        alias = "num-threads",
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX)))]
+        alias = "num-threads", value_parser = connections)]
     pub connections: u32,
     /// Time measured: seconds, or with a unit (90s, 5m)
     #[arg(long, value_name = "TIME", default_value = "10", alias = "max-time", value_parser = time)]
@@ -195,7 +198,7 @@ pub struct OutputArgs {
     #[arg(long, value_enum, default_value_t = BenchFormat::Text)]
     pub format: BenchFormat,
     /// Tell how it goes every so many seconds, on standard error; 0: never
-    #[arg(long, value_name = "SECONDS", default_value_t = 1)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = report_interval)]
     pub report_interval: u32,
     /// Percentile that the latency section shows, as sysbench does
     #[arg(long, value_name = "P", default_value_t = 95.0, value_parser = percentile)]

@@ -29,6 +29,21 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// How many connections.
+pub fn connections(text: &str) -> Result<u32, String> {
+    match text.trim().replace('_', "").parse() {
+        Ok(n @ 1..=CONNECTIONS_MAX) => Ok(n),
+        _ => Err(format!("write a whole number from 1 to {CONNECTIONS_MAX}, such as 8000")),
+    }
+}
+
+/// Whole seconds between two lines.
+pub fn report_interval(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| {
+        "write whole seconds, 1 or more: lines are told of whole seconds; 0 tells none".to_owned()
+    })
+}
+
 /// `5%`, or `off`.
 pub fn batching(text: &str) -> Result<Batching, String> {
     if text == "off" {
@@ -45,9 +60,15 @@ pub fn batching(text: &str) -> Result<Batching, String> {
 pub fn stage(text: &str) -> Result<Stage, String> {
     let mut stage = Stage::default();
     let mut at = None;
+    let mut given: Vec<&str> = Vec::new();
     for part in text.split(',') {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
-        match key.trim() {
+        let key = key.trim();
+        if given.contains(&key) {
+            return Err(format!("it names `{key}` twice; write a --stage for each"));
+        }
+        given.push(key);
+        match key {
             "at" => at = Some(time(value)?),
             "ramp" => stage.ramp = time(value)?,
             // 0 is a pause here: a stage cannot close the loop.
@@ -128,8 +149,22 @@ mod tests {
             ("at=1", "changes nothing"),
             ("at=1,speed=2", "none of at, ramp"),
             ("at=1,connections=some", "whole number"),
+            ("at=1,at=2,connections=5", "`at` twice"),
+            ("at=1,rate=5,rate=5", "`rate` twice"),
         ] {
             assert!(stage(text).is_err_and(|why| why.contains(reason)), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_whole_and_say_so() {
+        assert_eq!((connections("8000"), connections("8_000")), (Ok(8000), Ok(8000)));
+        for text in ["0", "8k", "-1", "1.5", "1000001"] {
+            assert!(connections(text).is_err_and(|why| why.contains("whole number")), "{text}");
+        }
+        assert_eq!((report_interval("0"), report_interval("10")), (Ok(0), Ok(10)));
+        for text in ["0.5", "1s", "-1"] {
+            assert!(report_interval(text).is_err_and(|why| why.contains("whole seconds")));
         }
     }
 

@@ -216,6 +216,15 @@ fn listen(
                 tools.talk.live(&seconds::line(&second));
                 seconds.push(second);
             }
+            // The failure that follows says why.
+            Ok(Reply::Driving(DriveEvent::EndedEarly(report))) => event(
+                record,
+                "partial",
+                format!(
+                    "{} transactions in {:.3} s until the drive ended",
+                    report.transactions, report.measured_s
+                ),
+            ),
             Ok(Reply::Driven(report)) => return Ok((*report, seconds)),
             Ok(Reply::Failed(why)) => {
                 // The server's end, if it ended, is the better story.
@@ -248,7 +257,8 @@ fn keep(
             record.after.insert(name, value);
         }
     }
-    let Doubts { steady, generator_bound, notes } = doubts(report, seconds);
+    let pacing = drive::spec(&setup.load).pacing;
+    let Doubts { steady, generator_bound, notes } = doubts(report, seconds, &pacing);
     record.summary = Some(Summary {
         measured_s: report.measured_s,
         transactions: report.transactions,
@@ -265,7 +275,8 @@ fn keep(
         generator_threads: report.threads,
         generator_peak: report.peak_thread_share,
         generator_bound,
-        steady,
+        // A record knows no third word: what cannot be said is no doubt.
+        steady: steady != Some(false),
         notes,
         instances: report
             .targets

@@ -92,6 +92,8 @@ fn prepare_run_and_cleanup() {
     let response = &told["latency_ms"]["response"];
     assert!(response["p50"].as_f64() <= response["p99"].as_f64());
     assert!(!told["histograms"]["response_hdr_base64"].as_str().unwrap().is_empty());
+    assert_eq!((&told["ended_early"], &told["steady"]), (&Value::Null, &Value::Null), "a second");
+    assert_eq!(told["generator"]["schedule_error_ms"]["p50"], Value::Null, "a closed loop");
 
     let output = bench(&lab, &server, &[&words[..], &["--histogram"]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
@@ -236,8 +238,95 @@ fn ctrl_c_ends_with_what_was_measured() {
     let told = result(&String::from_utf8(output.stdout).unwrap());
     assert_eq!(told["interrupted"], true);
     assert!(told["transactions"].as_u64().unwrap() > 0);
-    assert_eq!(told["latency_ms"]["response"]["p95"], Value::Null, "not zero: it is not known");
-    assert_eq!(told["in_flight_at_end"], Value::Null);
+    assert_eq!(told["ended_early"], "stopped by Ctrl-C");
+    let response = &told["latency_ms"]["response"];
+    assert!(
+        response["p95"].as_f64() > Some(0.0)
+            && response["p95"].as_f64() <= response["max"].as_f64()
+    );
+    assert!(told["fairness"]["max"].as_u64() > Some(0));
+}
+
+#[test]
+fn an_error_ends_a_run_with_what_was_measured() {
+    let lab = Laboratory::new();
+    let Some(server) = PrivateServer::start(&lab) else { return };
+    good(&lab, &server, &["oltp_read_only", "prepare"]);
+    for format in ["json", "text"] {
+        let words = ["oltp_read_only", "--time=600", "-c", "1", &format!("--format={format}")];
+        let mut running = command(&lab, &server, &words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let talk = BufReader::new(running.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut talk = talk.inspect(|line| eprintln!("{line}"));
+        assert!(talk.any(|line| line.contains("tps: ")), "no second was told");
+        assert_eq!(server.tables().len(), 3);
+        server.run("RENAME TABLE bench.sbtest1 TO bench.away");
+        server.run("RENAME TABLE bench.sbtest2 TO bench.away2");
+        let rest: Vec<String> = talk.collect();
+        let output = running.wait_with_output().unwrap();
+        server.run("RENAME TABLE bench.away TO bench.sbtest1");
+        server.run("RENAME TABLE bench.away2 TO bench.sbtest2");
+        assert_eq!(output.status.code(), Some(1), "{rest:?}");
+        let said = |what: &str| rest.iter().any(|line| line.contains(what));
+        assert!(said("error: a statement failed") && said("1146"), "{rest:?}");
+        assert!(said("hint: oltp_read_only needs the tables sbtest1, sbtest2"), "{rest:?}");
+        assert!(said("`ceteris bench oltp_read_only prepare`"), "{rest:?}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        if format == "text" {
+            assert!(printed.starts_with("ended early: a statement failed"), "{printed}");
+            assert!(printed.contains("95th percentile:"), "{printed}");
+            continue;
+        }
+        let told = result(&printed);
+        assert!(told["ended_early"].as_str().unwrap().contains("1146"), "{told}");
+        assert_eq!(told["interrupted"], false);
+        assert_eq!(told["errors"], serde_json::json!({ "1146": 1 }));
+        assert!(told["transactions"].as_u64().unwrap() > 0);
+        let measured_s = told["measured_s"].as_f64().unwrap();
+        assert!(measured_s > 1.0 && measured_s < 600.0, "{measured_s}");
+    }
+}
+
+#[test]
+fn the_servers_own_databases_are_left_alone() {
+    let lab = Laboratory::new();
+    let Some(server) = PrivateServer::start(&lab) else { return };
+    let before = server.ask::<u64>("SELECT COUNT(*) FROM information_schema.tables");
+    let database = |name: &str| server.dsn().replace("/bench", &format!("/{name}"));
+    for name in ["mysql", "MySQL", "information_schema", "performance_schema", "sys"] {
+        let dsn = database(name);
+        for words in [&["prepare"][..], &["cleanup", "--tables-named=user"]] {
+            let mut command = lab.command(&["bench", "oltp_read_only"]);
+            let output =
+                command.args(words).args(["--dsn", &dsn, "--password-file", "password"]).output();
+            let output = output.unwrap();
+            let complaint = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{complaint}");
+            assert!(complaint.contains("the server's own"), "{name}: {complaint}");
+        }
+    }
+    assert_eq!(server.ask::<u64>("SELECT COUNT(*) FROM information_schema.tables"), before);
+}
+
+#[test]
+fn an_option_file_says_who_and_where() {
+    let lab = Laboratory::new();
+    let Some(server) = PrivateServer::start(&lab) else { return };
+    let socket = server.socket();
+    let text =
+        format!("[client]\nuser=tester\nsocket={}\npassword=\"{PASSWORD}\"\n", socket.display());
+    lab.write("my.cnf", &text);
+    for action in ["prepare", "run"] {
+        let mut command = lab.command(&["bench", "oltp_read_only", action]);
+        let words = ["--defaults-file=my.cnf", "--mysql-db=bench", "--time=1"];
+        let output = command.args(words).args(SMALL).output().unwrap();
+        let talk = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{action}: {talk}");
+        assert!(!talk.contains(PASSWORD), "{talk}");
+    }
 }
 
 #[test]
@@ -257,6 +346,9 @@ fn what_is_wrong_is_told_with_the_next_step() {
         (&["oltp_read_only", "--dsn=mysql://h", "--on-lost=cry"], "reconnect"),
         (&["oltp_read_only", "--dsn=mysql://h", "--stage=at=5"], "changes nothing"),
         (&["oltp_read_only", "--dsn=mysql://h", "--events=7"], "possible values: 0"),
+        (&["oltp_read_only", "--dsn=mysql://h", "--connections=8k"], "whole number from 1"),
+        (&["oltp_read_only", "--dsn=mysql://h", "--report-interval=0.5"], "whole seconds"),
+        (&["oltp_read_only", "--dsn=mysql://h", "--stage=at=1,at=2,rate=1"], "`at` twice"),
         (&["oltp_read_only"], "--dsn mysql://"),
         (&["oltp_read_only", "--dsn=mysql://h", "--ask-password"], "--password-file"),
     ] {
@@ -266,7 +358,12 @@ fn what_is_wrong_is_told_with_the_next_step() {
     }
     let dsn = format!("--dsn=mysql://me:{PASSWORD}@h/t");
     let given = format!("--mysql-password={PASSWORD}");
-    for words in [&["oltp_read_only", &dsn][..], &["oltp_read_only", "--dsn=mysql://h", &given]] {
+    let option = format!("--option=mysql_password={PASSWORD}");
+    for words in [
+        &["oltp_read_only", &dsn][..],
+        &["oltp_read_only", "--dsn=mysql://h", &given],
+        &["oltp_read_only", "--dsn=mysql://h", &option],
+    ] {
         let (code, complaint) = ask(words);
         assert_eq!(code, Some(2), "{complaint}");
         assert!(complaint.contains("--password-file"), "{complaint}");

@@ -119,6 +119,7 @@ fn run<W: Workload>(
             };
             assert!(reactor.starts_with(expected), "{reactor}");
         }
+        DriveEvent::EndedEarly(_) => {}
     })?;
     Ok((report, seconds))
 }
@@ -245,6 +246,64 @@ fn another_error_ends_the_drive_in_the_servers_words() {
     assert_eq!((source.code, source.message.as_str()), (1114, "The table is full"));
 }
 
+/// The error that ends a drive, and what it had measured until then.
+fn run_until_error<W: Workload>(
+    workload: &W,
+    spec: &DriveSpec,
+    stop: &AtomicBool,
+    on_second: &mut dyn FnMut(&Second),
+) -> (DriveError, DriveReport, Vec<Second>) {
+    let (mut seconds, mut early) = (Vec::new(), None);
+    let error = drive(workload, spec, stop, &mut |event| match event {
+        DriveEvent::Second(second) => {
+            assert!(early.is_none(), "a second after the end");
+            on_second(&second);
+            seconds.push(second);
+        }
+        DriveEvent::EndedEarly(report) => assert!(early.replace(*report).is_none()),
+        DriveEvent::Connected { .. } => {}
+    })
+    .unwrap_err();
+    (error, early.expect("nothing was measured"), seconds)
+}
+
+#[test]
+fn what_was_measured_before_a_fatal_error_is_kept() {
+    let server = Scripted::start(usize::MAX, |n, _| match n {
+        25 => Act::Error(1114, "The table is full"),
+        _ => Act::Answer,
+    });
+    let never = AtomicBool::new(false);
+    let one = spec(&[&server], 1, 600_000);
+    let (error, early, seconds) = run_until_error(&Four::default(), &one, &never, &mut |_| {});
+    assert!(matches!(error, DriveError::Statement { .. }), "{error:?}");
+    // Six whole transactions, and a BEGIN that is none.
+    assert_eq!((early.transactions, early.reads, early.writes, early.other), (6, 6, 6, 13));
+    assert_eq!(early.errors, [("1114".to_owned(), 1)].into());
+    assert_eq!(seconds.iter().map(|second| second.transactions).sum::<u64>(), 6);
+    assert!(early.measured_s > 0.0 && early.measured_s < 600.0, "{early:?}");
+    let told_s: f64 = seconds.iter().map(|second| second.length_s).sum();
+    assert!((told_s - early.measured_s).abs() < 1e-6, "{told_s} {early:?}");
+    assert!(early.response.p50 > 0.0 && early.response.p50 <= early.response.max, "{early:?}");
+    assert_eq!(early.fairness.map(|fairness| fairness.max), Some(6));
+}
+
+#[test]
+fn one_thread_that_ends_takes_the_others_figures_along() {
+    let server = Scripted::start(usize::MAX, |n, text| match (n, text) {
+        (200.., "COMMIT") => Act::Error(1114, "The table is full"),
+        _ => Act::Answer,
+    });
+    let never = AtomicBool::new(false);
+    let four = spec(&[&server], 4, 600_000);
+    let (_, early, seconds) = run_until_error(&Four::default(), &four, &never, &mut |_| {});
+    let committed = server.answered("COMMIT");
+    // Each connection may have had one answer on its way.
+    assert!((committed - 4..=committed).contains(&early.transactions), "{committed} {early:?}");
+    assert_eq!(seconds.iter().map(|s| s.transactions).sum::<u64>(), early.transactions);
+    assert!(seconds.iter().all(|second| second.threads.len() == early.threads as usize));
+}
+
 #[test]
 fn a_lost_connection_ends_the_drive() {
     let server = Scripted::start(usize::MAX, |n, _| match n {
@@ -333,15 +392,15 @@ fn a_stall_that_outlasts_the_window_shows_in_the_response_time() {
 fn who_is_asked_to_stop_stops() {
     let server = Scripted::start(usize::MAX, |_, _| Act::Answer);
     let stop = AtomicBool::new(false);
-    let mut told = 0;
-    let result = drive(&Four::default(), &spec(&[&server], 4, 600_000), &stop, &mut |event| {
-        if let DriveEvent::Second(second) = event {
-            told = second.at_s;
-            stop.store(true, Ordering::Relaxed);
-        }
+    let four = spec(&[&server], 4, 600_000);
+    let (error, early, seconds) = run_until_error(&Four::default(), &four, &stop, &mut |_| {
+        stop.store(true, Ordering::Relaxed);
     });
-    assert!(matches!(result, Err(DriveError::Stopped)), "{result:?}");
-    assert!((1..10).contains(&told));
+    assert!(matches!(error, DriveError::Stopped), "{error:?}");
+    let told: u64 = seconds.iter().map(|second| second.transactions).sum();
+    assert!(early.transactions > 0 && told == early.transactions, "{told} {early:?}");
+    assert!(early.measured_s >= 1.0 && early.measured_s < 600.0, "{early:?}");
+    assert_eq!(early.response.max >= early.response.p99, early.response.p99 > 0.0);
 }
 
 #[test]
