@@ -6,13 +6,15 @@
 //!
 //! Rooms: `server` (what is driven), `sysbench` and `ceteris` (who drives), `bare` (the least that
 //! any driver must do), `responder` (a server that costs nearly nothing), `pairs` (interleaving and
-//! medians), `table` (the page), and one file per group of rows: `cost`, `capacity`, `loading`.
+//! medians), `table` (the page), and one file per group of rows: `cost`, `capacity`, `loading`,
+//! `instructions`.
 
 mod bare;
 mod capacity;
 mod ceteris;
 mod cost;
 mod handshake;
+mod instructions;
 mod loading;
 mod pairs;
 mod responder;
@@ -43,12 +45,15 @@ pub struct Args {
     /// Seconds of each run
     #[arg(long, default_value_t = 4)]
     pub seconds: u64,
-    /// Groups of rows: cost, cost-all, capacity, memory, schedule, loading
+    /// Groups of rows: cost, cost-all, capacity, memory, schedule, loading, instructions
     #[arg(long, value_delimiter = ',', default_value = "cost,capacity,memory,schedule,loading")]
     pub groups: Vec<String>,
     /// Write the page to this file, too
     #[arg(long)]
     pub output: Option<std::path::PathBuf>,
+    /// Does one thing so many times, for valgrind to watch
+    #[arg(long, hide = true, num_args = 2, value_names = ["WHAT", "TIMES"])]
+    pub repeat: Option<Vec<String>>,
 }
 
 fn main() -> ExitCode {
@@ -62,6 +67,9 @@ fn main() -> ExitCode {
 }
 
 fn measure(args: &Args) -> Result<(), Failed> {
+    if let Some([what, times]) = args.repeat.as_deref() {
+        return instructions::repeat(what, times.parse()?);
+    }
     let mut page = table::Page::new(args)?;
     for group in &args.groups {
         match group.as_str() {
@@ -70,6 +78,7 @@ fn measure(args: &Args) -> Result<(), Failed> {
             "capacity" => capacity::rows(args, &mut page)?,
             "memory" => capacity::memory(args, &mut page)?,
             "schedule" => capacity::schedule(args, &mut page)?,
+            "instructions" => instructions::rows(&mut page)?,
             "loading" => loading::rows(args, &mut page)?,
             other => return Err(format!("no group of rows is called {other:?}").into()),
         }

@@ -116,6 +116,18 @@ fn ring_answer(
     ring.exchange(token, answer)
 }
 
+/// Definition of the column.
+const COLUMN: &[u8] =
+    b"\x03def\x06sbtest\x07sbtest1\x07sbtest1\x01c\x01c\x0c\x21\0\x68\x01\0\0\xfe\0\0\0\0\0";
+/// Ends definitions and rows.
+const EOF: &[u8] = b"\xfe\0\0\x02\0";
+/// A row of 120 characters.
+const ROW: &[u8] = &{
+    let mut row = [b'7'; 3 + 120];
+    (row[0], row[1], row[2]) = (0, 0, 120);
+    row
+};
+
 /// Answers, whole.
 struct Replies {
     ok: Vec<u8>,
@@ -125,16 +137,12 @@ struct Replies {
 
 impl Replies {
     fn new() -> Replies {
-        let column = b"\x03def\x06sbtest\x07sbtest1\x07sbtest1\x01c\x01c\x0c\x21\0\x68\x01\0\0\xfe\0\0\0\0\0";
         let param = b"\x03def\0\0\0\x01?\0\x0c\x3f\0\0\0\0\0\xfd\x80\0\0\0\0";
-        let eof = b"\xfe\0\0\x02\0";
-        let mut row = b"\0\0\x78".to_vec();
-        row.extend_from_slice(&[b'7'; 120]);
-        let prepared = [&[0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0][..], param, eof, column, eof];
+        let prepared = [&[0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0][..], param, EOF, COLUMN, EOF];
         Replies {
             ok: packets(&[b"\0\0\0\x02\0\0\0"]),
             prepared: packets(&prepared),
-            row: packets(&[&b"\x01"[..], column, eof, &row, eof]),
+            row: answer(1),
         }
     }
 
@@ -147,6 +155,14 @@ impl Replies {
             _ => &self.ok,
         }
     }
+}
+
+/// The answer to a query for `rows` rows as a point select has one.
+pub fn answer(rows: usize) -> Vec<u8> {
+    let mut payloads = vec![&b"\x01"[..], COLUMN, EOF];
+    payloads.resize(payloads.len() + rows, ROW);
+    payloads.push(EOF);
+    packets(&payloads)
 }
 
 fn packets(payloads: &[&[u8]]) -> Vec<u8> {

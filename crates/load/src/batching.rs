@@ -73,6 +73,12 @@ impl Batch {
         wants
     }
 
+    /// The latest event is the first to which the latest reading was ascribed.
+    #[inline]
+    pub(crate) fn has_just_been_stamped(&self) -> bool {
+        self.stamped == 1
+    }
+
     /// What happens next, happens now.
     #[inline]
     pub(crate) fn stamp(&mut self, now_ns: u64) {

@@ -91,11 +91,23 @@ impl<'a> Crew<'a> {
         Ok(Crew { brief, thread, ordinals, connected })
     }
 
-    /// Drives `workload` from `start_ns` on; `coordinator` gets each interval as it ends, and
-    /// `dialler`, if there is one, makes lost connections again.
+    /// The only thread of a drive, whose connections stand.
+    pub(crate) fn alone(brief: Brief<'a>, connected: Vec<Connected>) -> Crew<'a> {
+        Crew { brief, thread: 0, ordinals: (0..).take(connected.len()).collect(), connected }
+    }
+
+    /// How many connections it has.
+    pub(crate) fn len(&self) -> usize {
+        self.connected.len()
+    }
+
+    /// Drives `workload` from `start_ns` on by `reactor`, which has been made for so many
+    /// connections; `coordinator` gets each interval as it ends, and `dialler`, if there is one,
+    /// makes lost connections again.
     pub(crate) fn run<W: Workload, R: Reactor>(
         self,
         workload: &W,
+        mut reactor: R,
         start_ns: u64,
         schedule: &[Interval],
         dialler: Option<&Dialler>,
@@ -105,7 +117,6 @@ impl<'a> Crew<'a> {
         let Brief { spec, register, timeline, texts, stops, threads, .. } = brief;
         let starts = Starts::new(timeline, thread, threads, ordinals.len(), start_ns);
         let lane = Rc::new(Lane::new(register, ordinals.len(), starts)?);
-        let mut reactor = R::new(ordinals.len()).map_err(watch)?;
         let (mut tasks, mut transports) = (Vec::<Option<Task>>::new(), Vec::new());
         let mut usual: Rc<[u32]> = Rc::new([]);
         let texts: Rc<[Template]> = texts.iter().map(|text| Template::new(&text.text)).collect();

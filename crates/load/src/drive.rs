@@ -19,6 +19,7 @@ use crate::register::Register;
 use crate::report::{DriveEvent, DriveReport};
 use crate::schedule::{Interval, intervals};
 use crate::spec::{DriveSpec, OnLost, ReactorChoice, StatementProtocol};
+use crate::thread::watch;
 use crate::timeline::Timeline;
 use crate::uring::Uring;
 use crate::workload::Workload;
@@ -168,6 +169,7 @@ impl Part<'_> {
         let _ = say.send(Message::Connected { pinned, scheduling });
         // No word comes if another thread could not connect.
         let start_ns = start.recv().map_err(|_| DriveError::Stopped)?;
-        crew.run::<W, R>(workload, start_ns, self.schedule, self.dialler.as_ref(), post)
+        let reactor = R::new(crew.len()).map_err(watch)?;
+        crew.run(workload, reactor, start_ns, self.schedule, self.dialler.as_ref(), post)
     }
 }

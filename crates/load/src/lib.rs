@@ -35,6 +35,8 @@ mod policy;
 mod reactor;
 mod recorder;
 mod register;
+#[doc(hidden)]
+pub mod rehearsal;
 mod report;
 mod rng;
 mod schedule;

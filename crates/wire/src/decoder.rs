@@ -177,7 +177,10 @@ impl Decoder {
         if self.inside || self.header_len > 0 {
             return self.take_pieces(bytes, 0, rows);
         }
-        let (at, reply) = self.take_packets(bytes, rows)?;
+        let mut packets = Packets { rest: bytes, sequence: self.sequence };
+        let reply = self.take_packets(&mut packets, rows)?;
+        self.sequence = packets.sequence;
+        let at = bytes.len() - packets.rest.len();
         match reply {
             Some(reply) => Ok(self.complete(reply, at)),
             None if at == bytes.len() && self.stage != Stage::Idle => Ok(Step::NeedMore),
@@ -185,54 +188,57 @@ impl Decoder {
         }
     }
 
-    /// Takes the whole packets that `bytes` begin with, as far as they are what nearly all are:
-    /// definitions, rows, and what comes before, between and behind them. Everything else is left
-    /// to [`Decoder::take_pieces`], which knows it all and costs several times as much.
+    /// Takes the whole packets that come next, as far as they are what nearly all are: definitions,
+    /// rows, and what comes before, between and behind them. Everything else is left to
+    /// [`Decoder::take_pieces`], which knows it all and costs several times as much.
+    ///
+    /// One stage after the other, each in a loop of its own: what a packet is need not be asked
+    /// anew for each.
     #[inline]
     fn take_packets<S: RowSink>(
         &mut self,
-        bytes: &[u8],
+        packets: &mut Packets<'_>,
         rows: &mut S,
-    ) -> Result<(usize, Option<Reply>), DecodeError> {
-        let (mut stage, mut rest) = (self.stage, bytes);
-        let reply = loop {
-            let Some((&[a, b, c, sequence], behind)) = rest.split_first_chunk() else { break None };
-            let length = u32::from_le_bytes([a, b, c, 0]) as usize;
-            let Some((payload, behind)) = behind.split_at_checked(length) else { break None };
-            let Some(&first) = payload.first() else { break None };
-            if sequence != self.sequence || length == MAX_PACKET_PAYLOAD || first == 0xff {
-                break None;
-            }
-            let is_end = first == 0xfe && length < 9;
-            let mut reply = None;
-            match stage {
-                Stage::Columns { left } if !is_end => {
-                    rows.column(payload, true);
-                    stage = match left {
-                        0 | 1 => Stage::ColumnsEnd,
-                        _ => Stage::Columns { left: left - 1 },
-                    };
+    ) -> Result<Option<Reply>, DecodeError> {
+        if let Stage::First(expect) = self.stage {
+            let Some(payload) = packets.next_if(|first, _| first != 0xfb) else { return Ok(None) };
+            match (expect, payload) {
+                (Expect::Result, &[columns @ 1..0xfb]) => self.begin_columns(u16::from(columns)),
+                _ => {
+                    if let Some(reply) = self.finish_first(expect, payload)? {
+                        return Ok(Some(reply));
+                    }
                 }
-                Stage::ColumnsEnd if is_end => stage = Stage::Rows,
-                Stage::Rows if !is_end => {
-                    rows.row(payload, true);
-                    self.rows += 1;
-                }
-                Stage::Rows => reply = Some(self.end_of_rows(payload)?),
-                Stage::First(expect) if first != 0xfb => {
-                    reply = self.finish_first(expect, payload)?;
-                    stage = self.stage;
-                }
-                _ => break None,
             }
-            self.sequence = self.sequence.wrapping_add(1);
-            rest = behind;
-            if reply.is_some() {
-                break reply;
+        }
+        if let Stage::Columns { mut left } = self.stage {
+            while left > 0 {
+                let Some(definition) = packets.next_if(|first, length| !is_end(first, length))
+                else {
+                    self.stage = Stage::Columns { left };
+                    return Ok(None);
+                };
+                rows.column(definition, true);
+                left -= 1;
             }
-        };
-        self.stage = stage;
-        Ok((bytes.len() - rest.len(), reply))
+            self.stage = Stage::ColumnsEnd;
+        }
+        if self.stage == Stage::ColumnsEnd {
+            if packets.next_if(is_end).is_none() {
+                return Ok(None);
+            }
+            self.stage = Stage::Rows;
+        }
+        if self.stage == Stage::Rows {
+            while let Some(row) = packets.next_if(|first, length| !is_end(first, length)) {
+                rows.row(row, true);
+                self.rows += 1;
+            }
+            if let Some(end) = packets.next_if(is_end) {
+                return self.end_of_rows(end).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     fn complete(&mut self, reply: Reply, used: usize) -> Step {
@@ -435,9 +441,7 @@ impl Decoder {
                     .and_then(|count| u16::try_from(count).ok())
                     .filter(|&count| count > 0 && rest.is_empty())
                     .ok_or(DecodeError::Malformed("column count"))?;
-                self.columns = columns;
-                self.rows = 0;
-                self.stage = Stage::Columns { left: columns };
+                self.begin_columns(columns);
                 Ok(None)
             }
             (Expect::Prepared, &[0, i0, i1, i2, i3, c0, c1, p0, p1, ref rest @ ..]) => {
@@ -459,6 +463,12 @@ impl Decoder {
         }
     }
 
+    #[inline]
+    fn begin_columns(&mut self, columns: u16) {
+        (self.columns, self.rows) = (columns, 0);
+        self.stage = Stage::Columns { left: columns };
+    }
+
     fn prepared(&self) -> Reply {
         Reply::Prepared {
             statement: self.statement,
@@ -466,6 +476,41 @@ impl Decoder {
             params: self.params,
             warnings: self.warnings,
         }
+    }
+}
+
+/// A payload that begins so and is so long ends definitions or rows.
+#[inline]
+fn is_end(first: u8, length: usize) -> bool {
+    first == 0xfe && length < 9
+}
+
+/// The whole packets that a piece of input begins with.
+struct Packets<'a> {
+    rest: &'a [u8],
+    /// Number that the next must bear.
+    sequence: u8,
+}
+
+impl<'a> Packets<'a> {
+    /// Takes the next if it is whole, the only one of its payload, in order, no error, and wanted,
+    /// as its first byte and its length tell; else it stays.
+    #[inline]
+    fn next_if(&mut self, wanted: impl Fn(u8, usize) -> bool) -> Option<&'a [u8]> {
+        let (&[a, b, c, sequence], behind) = self.rest.split_first_chunk()?;
+        let length = u32::from_le_bytes([a, b, c, 0]) as usize;
+        let (payload, behind) = behind.split_at_checked(length)?;
+        let &first = payload.first()?;
+        if sequence != self.sequence
+            || length == MAX_PACKET_PAYLOAD
+            || first == 0xff
+            || !wanted(first, length)
+        {
+            return None;
+        }
+        self.rest = behind;
+        self.sequence = sequence.wrapping_add(1);
+        Some(payload)
     }
 }
 

@@ -15,5 +15,5 @@ pub use data::{
     Prepared, Survey, TableState, describe_data, drop_named, drop_own, load_data, prepare, survey,
     tables,
 };
-pub use oltp::{drive, only_reads, statement_count};
+pub use oltp::{drive, only_reads, rehearse_point_selects, statement_count};
 pub use script::check_script;

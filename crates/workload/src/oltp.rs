@@ -23,8 +23,9 @@ mod write_only;
 
 use std::sync::atomic::AtomicBool;
 
+use load::rehearsal::{Rehearsal, rehearse};
 use load::{DriveError, DriveEvent, DriveReport, DriveSpec};
-use study::Workload;
+use study::{Oltp, Workload};
 
 use crate::script::{Driven, compile};
 
@@ -95,6 +96,15 @@ pub fn drive(
         let script = compile(script).map_err(|error| DriveError::Workload(error.to_string()))?;
         load::drive(&Driven { script: &script, connections }, spec, stop, on_event)
     })
+}
+
+/// Drives point selects without a server, for `make bench`; see [`load::rehearsal`].
+///
+/// # Errors
+/// See [`rehearse`].
+#[doc(hidden)]
+pub fn rehearse_point_selects(oltp: &Oltp, rehearsal: Rehearsal<'_>) -> Result<(), DriveError> {
+    rehearse(&Named { name: "oltp_point_select", workload: PointSelect::new(oltp) }, rehearsal)
 }
 
 /// Statements that each connection prepares, of which servers admit only so many. None of a script
