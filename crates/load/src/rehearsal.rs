@@ -64,7 +64,7 @@ pub fn rehearse<W: Workload>(workload: &W, rehearsal: Rehearsal<'_>) -> Result<(
     let progress = Arc::new(Progress::default());
     let brief = Brief {
         spec: &spec,
-        register: &Register::new(workload),
+        register: &Register::new(workload, 1),
         timeline: &Arc::new(Timeline::new(&spec)?),
         prepared: &prepared,
         texts: &texts,
