@@ -51,6 +51,7 @@ mod timeline;
 mod tls;
 mod transport;
 mod uring;
+mod window;
 mod workload;
 
 pub use drive::drive;
