@@ -40,7 +40,7 @@ fn answer(request: Request, stop: &AtomicBool) -> Result<Reply, String> {
     match request {
         Request::Load { workload, target, seed, threads } => {
             let mut on_progress = |progress| tell(&Reply::Loading(progress));
-            workload::load_data(&workload, &target, seed, threads, &mut on_progress)
+            workload::load_private(&workload, &target, seed, threads, &mut on_progress)
                 .map(Reply::Loaded)
                 .map_err(|error| with_hint(failure::chain(&error), error.hint()))
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::error::DriveError;
+use crate::histogram::latency_histogram;
 use crate::reactor::Wait;
 use crate::recorder::Recorded;
 use crate::spec::Batching;
@@ -45,7 +46,7 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn new(batching: Batching, together: u32) -> Result<Batch, DriveError> {
         Ok(Batch {
-            company: Company::new(batching),
+            company: Company::new(batching)?,
             added: Some(Box::new(Added::new()?)),
             together,
             began_ns: 0,
@@ -137,36 +138,38 @@ struct Company {
     share: Option<f64>,
     company: u32,
     patience: Duration,
+    /// Where the response times of an interval are added up; there if there is a share.
+    times: Option<Histogram<u64>>,
 }
 
 impl Company {
-    fn new(batching: Batching) -> Company {
+    fn new(batching: Batching) -> Result<Company, DriveError> {
         let share = match batching {
             Batching::Share(share) if share > 0.0 => Some(share.min(1.0)),
             Batching::Share(_) | Batching::Off => None,
         };
-        Company { share, company: 1, patience: Duration::ZERO }
+        let times = share.map(|_| latency_histogram()).transpose()?;
+        Ok(Company { share, company: 1, patience: Duration::ZERO, times })
     }
 
     /// Learns from what was recorded in so many seconds.
     fn learn(&mut self, recorded: &Recorded, seconds: f64) {
-        let Some(share) = self.share else { return };
+        let (Some(share), Some(times)) = (self.share, &mut self.times) else { return };
         let transactions = summary::transactions(recorded) as f64;
         if transactions == 0.0 || seconds <= 0.0 {
             // Whatever was true is so no longer.
             (self.company, self.patience) = (1, Duration::ZERO);
             return;
         }
-        let response = summary::all_kinds(recorded, |kind| &kind.response);
-        let prompt = summary::all_kinds(recorded, |kind| &kind.prompt);
-        let (Ok(mut response), Ok(prompt)) = (response, prompt) else { return };
-        if response.add(prompt).is_err() {
+        times.reset();
+        let mut all = recorded.kinds.iter().flat_map(|kind| [&kind.prompt, &kind.response]);
+        if all.any(|own| times.add(own).is_err()) {
             return;
         }
         let counts = &recorded.counts;
         let statements =
             ((counts.reads + counts.writes + counts.other) as f64 / transactions).max(1.0);
-        let median_ns = response.value_at_quantile(0.5) as f64;
+        let median_ns = times.value_at_quantile(0.5) as f64;
         self.patience = Duration::from_nanos((share * median_ns / statements) as u64);
         // Little's law: how many are in flight is how many end in a second times how long each is.
         let busy_ns: f64 = recorded
@@ -285,7 +288,7 @@ mod tests {
 
     #[test]
     fn patience_is_a_share_of_the_median_for_all_statements_together() {
-        let mut company = Company::new(Batching::Share(0.05));
+        let mut company = Company::new(Batching::Share(0.05)).unwrap();
         assert_eq!(company.wait(7), Wait { until_ns: 7, company: 1, patience: Duration::ZERO });
         assert_eq!(company.delay_ns(1_000), None, "nothing is known yet");
         // 40,000 a second of a millisecond each: 40 in flight.
@@ -309,7 +312,7 @@ mod tests {
     #[test]
     fn without_a_share_nothing_waits() {
         for batching in [Batching::Off, Batching::Share(0.0), Batching::Share(-1.0)] {
-            let mut company = Company::new(batching);
+            let mut company = Company::new(batching).unwrap();
             company.learn(&recorded(4_000, 1), 0.1);
             assert_eq!((company.wait(7).company, company.delay_ns(1_000)), (1, None));
         }

@@ -36,12 +36,16 @@ pub(crate) fn unlike(error: AdditionError) -> DriveError {
     DriveError::Internal(format!("histogram: {error}"))
 }
 
-/// The usual figures.
+/// The usual figures; zeros of an empty histogram.
 pub(crate) fn latency_ms(histogram: &Histogram<u64>) -> LatencyMs {
+    // One of two digits has a largest value even then: the end of its lowest bucket.
+    if histogram.is_empty() {
+        return LatencyMs::default();
+    }
     let ms = |ns: u64| ns as f64 / 1e6;
     LatencyMs {
         mean: histogram.mean() / 1e6,
-        min: ms(if histogram.is_empty() { 0 } else { histogram.min() }),
+        min: ms(histogram.min()),
         p50: ms(histogram.value_at_quantile(0.5)),
         p90: ms(histogram.value_at_quantile(0.9)),
         p95: ms(histogram.value_at_quantile(0.95)),
@@ -106,5 +110,6 @@ mod tests {
         assert_eq!(histogram.len(), 1);
         assert!((latency_ms(&histogram).max / 60_000.0 - 1.0).abs() < 2e-3);
         assert_eq!(latency_ms(&latency_histogram().unwrap()), LatencyMs::default());
+        assert_eq!(latency_ms(&coarse_histogram().unwrap()), LatencyMs::default());
     }
 }

@@ -53,6 +53,7 @@ mod timeline;
 mod tls;
 mod transport;
 mod uring;
+mod window;
 mod workload;
 
 pub use drive::drive;

@@ -144,7 +144,8 @@ pub enum OnLost {
     /// The drive ends with an error.
     #[default]
     Fail,
-    /// The transaction is counted as failed, and the connection is made again.
+    /// The transaction is counted as failed, the connection is made again, and its next transaction
+    /// keeps the intended start of the one that failed.
     Reconnect,
 }
 

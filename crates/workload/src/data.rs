@@ -8,6 +8,7 @@
 mod error;
 mod fill;
 mod ownership;
+mod redo;
 mod row;
 mod schema;
 mod server;
@@ -69,7 +70,29 @@ pub fn load_data(
     fill_database(workload, target, seed, threads, None, on_progress)
 }
 
-/// The same in a database that exists and may hold other tables. Each table's comment is `mark`.
+/// [`load_data`] on a server that was started for this alone and whose files are thrown away if the load
+/// fails: the redo log, for which nothing would be left to recover, is off meanwhile where the
+/// server can do without it. The facts say so.
+///
+/// # Errors
+/// As [`load_data`], and that the redo log could not be switched on again.
+pub fn load_private(
+    workload: &Workload,
+    target: &Target,
+    seed: u64,
+    threads: u32,
+    on_progress: &mut dyn FnMut(LoadProgress),
+) -> Result<DataFacts, LoadError> {
+    let redo = redo::switch_off(target)?;
+    let mut facts = load_data(workload, target, seed, threads, on_progress)?;
+    if let redo::Redo::Off = redo {
+        redo::switch_on(target)?;
+    }
+    facts.insert("redo_log".to_owned(), redo.fact().to_owned());
+    Ok(facts)
+}
+
+/// [`load_data`] in a database that exists and may hold other tables. Each table's comment is `mark`.
 fn fill_database(
     workload: &Workload,
     target: &Target,

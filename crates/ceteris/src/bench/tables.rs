@@ -29,6 +29,7 @@ pub fn prepare(request: &Request, talk: &Talk) -> Ended {
     let tables = planned.len();
     let rows = planned.first().map_or(0, |table| table.rows);
     let what = match planned.iter().all(|table| table.rows == rows) {
+        true if tables == 1 => format!("1 table of {rows} rows"),
         true => format!("{tables} tables of {rows} rows"),
         false => {
             let rows: u64 = planned.iter().map(|table| table.rows).sum();
@@ -78,7 +79,8 @@ pub fn prepare(request: &Request, talk: &Talk) -> Ended {
     }
     if prepared.replaced > 0 {
         let n = prepared.replaced;
-        talk.say(&format!("{n} tables of an earlier prepare were made anew"));
+        let made_anew = if n == 1 { "1 table" } else { &format!("{n} tables") };
+        talk.say(&format!("made anew, of an earlier prepare: {made_anew}"));
     }
     talk.say("all rows are there, counted and checksummed");
     Ok(EXIT_OK)

@@ -44,6 +44,12 @@ pub enum LoadError {
         /// How many more there are.
         others: usize,
     },
+    /// The database is one of the server's own.
+    #[error("database {database} is the server's own: ceteris bench makes and drops nothing in it")]
+    System {
+        /// Which.
+        database: String,
+    },
     /// A table that was named is not there.
     #[error("database {database} has no table {table}")]
     NoSuchTable {
@@ -146,6 +152,7 @@ impl LoadError {
             LoadError::Foreign { .. } => {
                 "name another database, or drop that table yourself if it is not needed"
             }
+            LoadError::System { .. } => "name another database, such as sbtest",
             LoadError::NoSuchTable { .. } => "nothing was dropped",
             LoadError::Statement { source, .. } => match *source.0 {
                 mysql::Error::MySqlError(ref said) if matches!(said.code, 1044 | 1142 | 1227) => {

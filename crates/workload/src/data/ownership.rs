@@ -22,6 +22,8 @@ pub const OWNERSHIP_TABLE: &str = "ceteris_bench";
 const MARK: &str = "ceteris bench ";
 /// The list's own comment: a table of that name without it is somebody else's.
 const LIST_COMMENT: &str = "tables that `ceteris bench` made here and may drop";
+/// Databases of the server's own, in which nothing of ours has any business.
+const SYSTEM_DATABASES: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
 /// Tables whose largest id is looked up; more would take longer than it tells.
 const LOOKED_INTO_MAX: usize = 256;
 
@@ -121,6 +123,7 @@ pub fn prepare(
     on_progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Prepared, LoadError> {
     let database = server::database(target);
+    refuse_system(database)?;
     let mut connection = server::open(target, None)?;
     if !server::exists(&mut connection, database)? {
         server::run(&mut connection, &format!("CREATE DATABASE {}", quoted(database)))?;
@@ -202,6 +205,7 @@ pub fn drop_own(target: &Target) -> Result<Cleaned, LoadError> {
 /// The server's; a table that is not there, or is a view, is one, and then none is dropped.
 pub fn drop_named(target: &Target, names: &[String]) -> Result<Cleaned, LoadError> {
     let database = server::database(target);
+    refuse_system(database)?;
     let mut connection = server::connect(target)?;
     let register = Register::read(&mut connection, database)?;
     let is_table = |name: &String| register.found.get(name).is_some_and(|found| found.is_table);
@@ -221,6 +225,14 @@ pub fn drop_named(target: &Target, names: &[String]) -> Result<Cleaned, LoadErro
         cleaned.dropped.push(name.clone());
     }
     Ok(cleaned)
+}
+
+/// Nothing is made or dropped where the server keeps its own tables.
+fn refuse_system(database: &str) -> Result<(), LoadError> {
+    if SYSTEM_DATABASES.iter().any(|name| database.eq_ignore_ascii_case(name)) {
+        return Err(LoadError::System { database: database.to_owned() });
+    }
+    Ok(())
 }
 
 fn table_names(workload: &Workload) -> Result<Vec<String>, LoadError> {

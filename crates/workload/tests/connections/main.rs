@@ -9,9 +9,10 @@ mod wiretap;
 
 use load::{Address, Target, Tls, TlsMode};
 use mysql::prelude::Queryable;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use certificates::{Authority, text};
-use server::{QUESTION, Server, fail, prepare, succeed, target};
+use server::{QUESTION, Server, everybody, fail, prepare, prepare_private, succeed, target};
 use wiretap::Wiretap;
 
 const PASSWORD: &str = "s3cret-Pass-w0rd";
@@ -225,6 +226,52 @@ fn mysql_9_7_by_sha2() {
     sha2("mysql-9.7", &TLS_MODES);
 }
 
+/// The redo log is off while rows are loaded where the server can do that, and on afterwards; the
+/// rows are there all the same.
+#[test]
+fn a_server_of_our_own_is_loaded_without_redo_log() {
+    for (package, has_switch) in [("mysql-9.7", true), ("mysql-8.0.12", false)] {
+        let Some(mut server) = Server::start(package, &[("local_infile", "ON".to_owned())]) else {
+            continue;
+        };
+        server.run(&["CREATE USER native@'%' IDENTIFIED BY ''", "GRANT ALL ON *.* TO native@'%'"]);
+        remember(&mut server);
+        let native = target(server.socket(), "native", "", TlsMode::Disabled);
+        let facts = prepare_private(&native);
+        assert_eq!(facts["sbtest1.rows"], "10");
+        let said: Vec<String> = server
+            .admin
+            .query(
+                "SELECT CONVERT(argument USING utf8) FROM mysql.general_log \
+                 WHERE argument LIKE 'ALTER INSTANCE%' ORDER BY event_time",
+            )
+            .unwrap();
+        let status = "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'";
+        let enabled: Option<(String, String)> = server.admin.query_first(status).unwrap();
+        if has_switch {
+            assert_eq!(facts["redo_log"], "off while loading, on again before the shutdown");
+            assert_eq!(said.len(), 2, "{said:?}");
+            assert!(said[0].contains("DISABLE") && said[1].contains("ENABLE"), "{said:?}");
+            assert_eq!(enabled.unwrap().1, "ON");
+        } else {
+            assert_eq!((facts["redo_log"].as_str(), said.len()), ("on while loading", 0));
+            assert_eq!(enabled, None);
+        }
+        // A database that somebody else may need is filled as always, and logged.
+        server.run(&["TRUNCATE TABLE mysql.general_log"]);
+        prepare(&native).unwrap();
+        let said: Option<u64> = server
+            .admin
+            .query_first(
+                "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE 'ALTER INSTANCE%'",
+            )
+            .unwrap();
+        // The question itself may be in the log.
+        assert!(said.unwrap() <= 1, "{said:?}");
+        server.run(&["SET GLOBAL general_log = 0"]);
+    }
+}
+
 /// What this build speaks is too old, and that is what is said.
 #[test]
 fn a_server_that_is_too_old_for_our_tls_says_so() {
@@ -260,4 +307,63 @@ fn a_server_without_tls_is_refused_where_it_is_demanded() {
     let error = fail(&demanding);
     assert!(error.contains("does not offer it"), "{error}");
     prepare(&demanding).unwrap_err();
+}
+
+/// As many as one worker is asked for in earnest: none is left out, and the report says how evenly
+/// they were served.
+#[test]
+fn two_thousand_connections_to_a_real_server() {
+    many("mysql-8.0.12");
+}
+
+/// The same on the server of this machine, which others have too.
+#[test]
+fn two_thousand_connections_to_the_installed_server() {
+    many("installed");
+}
+
+/// Connections of [`many`].
+const MANY: u32 = 2_000;
+
+fn many(package: &str) {
+    // A file for each on this side; the server inherits the limit for the other.
+    let limit = getrlimit(Resource::Nofile);
+    let needed = 3 * u64::from(MANY);
+    if limit.maximum.is_some_and(|most| most < needed) {
+        eprintln!("SKIPPED {MANY} connections: {:?} open files are allowed", limit.maximum);
+        return;
+    }
+    if limit.current.is_some_and(|current| current < needed) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(needed), ..limit }).unwrap();
+    }
+    let config = [
+        ("max_connections", (MANY + 50).to_string()),
+        ("table_open_cache", "400".to_owned()),
+        ("back_log", "512".to_owned()),
+        // Threads that hold little, so that a small machine can have them all.
+        ("thread_stack", "256K".to_owned()),
+        ("thread_cache_size", "0".to_owned()),
+    ];
+    let Some(mut server) = Server::start(package, &config) else { return };
+    let allowed: u32 = server.admin.query_first("SELECT @@max_connections").unwrap().unwrap();
+    if allowed < MANY {
+        eprintln!("SKIPPED {MANY} connections: this server allows {allowed} here");
+        return;
+    }
+    server.run(&[&format!("CREATE USER native@'%' IDENTIFIED BY '{PASSWORD}'")]);
+    let target = target(server.socket(), "native", PASSWORD, TlsMode::Disabled);
+    let (report, connected) = everybody(&target, MANY);
+    assert_eq!(connected, MANY);
+    let used: (String, u32) = server
+        .admin
+        .query_first("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")
+        .unwrap()
+        .unwrap();
+    assert!(used.1 > MANY, "{used:?}: ours and the administrator's at once");
+    let fairness = report.fairness.unwrap();
+    assert!(fairness.min >= 1, "a connection starved: {fairness:?}");
+    assert!(fairness.max >= fairness.min && fairness.mean >= 1.0, "{fairness:?}");
+    assert_eq!((fairness.mean * f64::from(MANY)).round() as u64, report.transactions);
+    assert_eq!((report.errors.len(), report.failed, report.reconnects), (0, 0, 0));
+    eprintln!("{package}: {} transactions, {fairness:?}", report.transactions);
 }

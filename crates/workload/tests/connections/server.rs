@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use ceteris_workload::{LoadError, load_data};
+use ceteris_workload::{DataFacts, LoadError, load_data, load_private};
 use load::{
-    Address, DriveError, DriveSpec, Rng, Session, Statement, Target, Tls, TlsMode,
-    TransactionError, Workload, drive,
+    Address, DriveError, DriveEvent, DriveReport, DriveSpec, Rng, Session, Statement, Target, Tls,
+    TlsMode, TransactionError, Workload, drive,
 };
 use mysql::prelude::Queryable;
 use place::{
@@ -119,6 +119,60 @@ pub fn prepare(target: &Target) -> Result<(), LoadError> {
     let text = serde_json::json!({ "oltp_read_only": { "tables": 1, "rows": 10 } });
     let workload: study::Workload = serde_json::from_value(text).unwrap();
     load_data(&workload, &target, 1, 1, &mut |_| {}).map(|facts| assert!(!facts.is_empty()))
+}
+
+/// The same as for a dataset, on a server that is ours alone.
+pub fn prepare_private(target: &Target) -> DataFacts {
+    let target = Target { database: "private".to_owned(), ..target.clone() };
+    let text = serde_json::json!({ "oltp_read_only": { "tables": 1, "rows": 10 } });
+    let workload: study::Workload = serde_json::from_value(text).unwrap();
+    load_private(&workload, &target, 1, 1, &mut |_| {}).unwrap()
+}
+
+/// A transaction that costs a server next to nothing.
+struct Touch(Vec<AtomicU32>);
+
+impl Workload for Touch {
+    fn statements(&self) -> Vec<Statement> {
+        vec![Statement { text: "SELECT ?".into(), name: "touch".into() }]
+    }
+
+    async fn transaction(
+        &self,
+        session: &mut Session,
+        _kind: usize,
+        _rng: Rng,
+    ) -> Result<(), TransactionError> {
+        session.execute(0, &[wire::Param::Int(7)]).await?;
+        let connection = session.operation().connection as usize;
+        self.0[connection].fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Drives so many connections until each has had a transaction, however long that takes; what was
+/// measured until then, and how many stood.
+pub fn everybody(target: &Target, connections: u32) -> (DriveReport, u32) {
+    let spec = DriveSpec {
+        targets: vec![target.clone()],
+        connections,
+        pin: Some(vec![]),
+        measure: Duration::from_secs(600),
+        ..DriveSpec::default()
+    };
+    let touch = Touch((0..connections).map(|_| AtomicU32::new(0)).collect());
+    let (enough, mut stood, mut measured) = (AtomicBool::new(false), 0, None);
+    let error = drive(&touch, &spec, &enough, &mut |event| match event {
+        DriveEvent::Connected { connections, .. } => stood = connections,
+        DriveEvent::Second(_) => {
+            let served = touch.0.iter().all(|served| served.load(Ordering::Relaxed) > 0);
+            enough.fetch_or(served, Ordering::Relaxed);
+        }
+        DriveEvent::EndedEarly(report) => measured = Some(*report),
+    })
+    .err();
+    assert!(matches!(error, Some(DriveError::Stopped)), "{error:?}");
+    (measured.unwrap(), stood)
 }
 
 /// Drives three connections until they were answered often enough, which takes a moment, or longer
