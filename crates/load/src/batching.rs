@@ -159,8 +159,11 @@ impl Company {
         }
         let response = summary::all_kinds(recorded, |kind| &kind.response);
         let prompt = summary::all_kinds(recorded, |kind| &kind.prompt);
-        let (Ok(mut response), Ok(prompt)) = (response, prompt) else { return };
-        if response.add(prompt).is_err() {
+        let service = summary::all_kinds(recorded, |kind| &kind.service);
+        let (Ok(mut response), Ok(prompt), Ok(service)) = (response, prompt, service) else {
+            return;
+        };
+        if response.add(&prompt).is_err() {
             return;
         }
         let counts = &recorded.counts;
@@ -169,12 +172,7 @@ impl Company {
         let median_ns = response.value_at_quantile(0.5) as f64;
         self.patience = Duration::from_nanos((share * median_ns / statements) as u64);
         // Little's law: how many are in flight is how many end in a second times how long each is.
-        let busy_ns: f64 = recorded
-            .kinds
-            .iter()
-            .flat_map(|kind| [&kind.prompt, &kind.service])
-            .map(total_ns)
-            .sum();
+        let busy_ns = total_ns(&prompt) + total_ns(&service);
         let in_flight = busy_ns / 1e9 / seconds;
         self.company = ((in_flight * COMPANY_SHARE) as u32).clamp(1, COMPANY_MAX);
     }

@@ -281,9 +281,9 @@ impl<'a> Coordinator<'a> {
         report.response_hdr_base64 = serialize(&response)?;
         report.service_hdr_base64 = serialize(&service)?;
         report.kinds = kinds(register, &total)?;
-        report.statements = statements(register, &total);
+        report.statements = statements(register, &total)?;
         report.fairness = fairness(&self.commits);
-        report.schedule_error = latency_ms(&total.schedule_error);
+        report.schedule_error = latency_ms(&total.schedule_error.histogram()?);
         let DriveReport { transactions, stalled_at_end, overdue_at_end, .. } = report;
         let expected = transactions + stalled_at_end;
         let got = [
