@@ -1,5 +1,5 @@
 # The two commands of the README are `make demo` and `make test`; `make help` lists the rest.
-.PHONY: help build demo test fuzz lint bench
+.PHONY: help build demo test fuzz lint bench soak
 
 STUDY  ?= studies/first-question.toml
 REPORT ?= results/$(basename $(notdir $(STUDY))).html
@@ -17,8 +17,9 @@ demo: ## install what is missing, answer the first question, write its report
 
 test: ## install what the tests need and run all of them
 	@scripts/install test
-	cargo build --release --locked -p ceteris
+	cargo build --release --locked -p ceteris -p ceteris-yardstick
 	scripts/test
+	@target/release/yardstick --groups instructions
 	@$(MAKE) --no-print-directory fuzz
 
 fuzz: ## each fuzz target for FUZZ_SECONDS seconds
@@ -29,6 +30,12 @@ bench: ## ceteris beside its peers, as ratios of medians; on an idle machine
 	@scripts/install test
 	cargo build --release --locked -p ceteris -p ceteris-yardstick
 	@target/release/yardstick $(BENCH)
+
+# SOAK='--soak-seconds 180 --soak-settled-seconds 30' tries it out.
+soak: ## an hour of 1,000 connections: whether the generator's memory stays flat
+	@scripts/install test
+	cargo build --release --locked -p ceteris -p ceteris-yardstick
+	@target/release/yardstick --groups soak $(SOAK)
 
 lint: ## what CI demands before the tests
 	cargo fmt --all --check

@@ -28,17 +28,20 @@ pub fn peak_memory_bytes(
 ) -> Result<f64, Failed> {
     let mut peak_kib = 0.0f64;
     drive_watched(binary, workload, spec, |pid| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
-        let resident = status.unwrap_or_default().lines().find_map(|line| {
-            line.strip_prefix("VmHWM:")?.trim().trim_end_matches(" kB").parse::<f64>().ok()
-        });
-        peak_kib = peak_kib.max(resident.unwrap_or_default());
+        peak_kib = peak_kib.max(memory_kib(pid, "VmHWM:").unwrap_or_default());
     })?;
     Ok(peak_kib * 1024.0)
 }
 
-/// The same, and tells `watch` the worker's process id at everything that it says.
-fn drive_watched(
+/// A figure of a process' memory, as `/proc/PID/status` calls it.
+pub fn memory_kib(pid: u32, figure: &str) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(figure))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+/// Drives, and tells `watch` the worker's process id at everything that it says.
+pub fn drive_watched(
     binary: &Path,
     workload: &Workload,
     spec: &DriveSpec,

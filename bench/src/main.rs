@@ -7,7 +7,7 @@
 //! Rooms: `server` (what is driven), `sysbench` and `ceteris` (who drives), `bare` (the least that
 //! any driver must do), `responder` (a server that costs nearly nothing), `pairs` (interleaving and
 //! medians), `table` (the page), and one file per group of rows: `cost`, `capacity`, `loading`,
-//! `instructions`.
+//! `instructions`, `soak`.
 
 mod bare;
 mod capacity;
@@ -20,6 +20,7 @@ mod pairs;
 mod responder;
 mod sample;
 mod server;
+mod soak;
 mod sysbench;
 mod table;
 
@@ -45,12 +46,16 @@ pub struct Args {
     /// Seconds of each run
     #[arg(long, default_value_t = 4)]
     pub seconds: u64,
-    /// Groups of rows: cost, cost-all, capacity, memory, schedule, loading, instructions
+    /// Groups of rows: cost, cost-all, capacity, memory, schedule, loading, instructions,
+    /// soak
     #[arg(long, value_delimiter = ',', default_value = "cost,capacity,memory,schedule,loading")]
     pub groups: Vec<String>,
     /// Write the page to this file, too
     #[arg(long)]
     pub output: Option<std::path::PathBuf>,
+    /// Of the group soak
+    #[command(flatten)]
+    pub soak: soak::Soak,
     /// Does one thing so many times, for valgrind to watch
     #[arg(long, hide = true, num_args = 2, value_names = ["WHAT", "TIMES"])]
     pub repeat: Option<Vec<String>>,
@@ -78,6 +83,7 @@ fn measure(args: &Args) -> Result<(), Failed> {
             "capacity" => capacity::rows(args, &mut page)?,
             "memory" => capacity::memory(args, &mut page)?,
             "schedule" => capacity::schedule(args, &mut page)?,
+            "soak" => soak::rows(args)?,
             "instructions" => instructions::rows(&mut page)?,
             "loading" => loading::rows(args, &mut page)?,
             other => return Err(format!("no group of rows is called {other:?}").into()),

@@ -38,9 +38,7 @@ impl Page {
             if words.is_empty() { String::new() } else { format!("'{}'", words.join(" ")) },
         );
         eprint!("{head}");
-        let page = Page { head, rows: Vec::new(), missed: 0 };
-        eprintln!("{HEADER}");
-        Ok(page)
+        Ok(Page { head, rows: Vec::new(), missed: 0 })
     }
 
     /// Adds and shows a row: what, the peer's and our median in `unit`, the ratio, its bar.
@@ -69,12 +67,18 @@ impl Page {
             figure(peer),
             figure(ours),
         );
+        if self.rows.is_empty() {
+            eprintln!("{HEADER}");
+        }
         eprintln!("{row}");
         self.rows.push(row);
     }
 
-    /// Prints the page; to a file as well where one is named.
+    /// Prints the page, if there is anything on it; to a file as well where one is named.
     pub fn finish(self, output: Option<&Path>) -> Result<(), Failed> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
         let mut text = format!("{}\n{HEADER}\n", self.head);
         for row in &self.rows {
             writeln!(text, "{row}")?;

@@ -11,11 +11,11 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::error::DriveError;
-use crate::histogram::latency_histogram;
 use crate::reactor::Wait;
 use crate::recorder::Recorded;
 use crate::spec::Batching;
 use crate::summary;
+use crate::times::Fine;
 
 /// More answers than this are not worth waiting for: their common visit is cheap enough.
 const COMPANY_MAX: u32 = 32;
@@ -128,10 +128,6 @@ impl Batch {
     }
 }
 
-fn total_ns(times: &Histogram<u64>) -> f64 {
-    times.mean() * times.len() as f64
-}
-
 /// What is waited for.
 #[derive(Debug)]
 struct Company {
@@ -139,7 +135,7 @@ struct Company {
     company: u32,
     patience: Duration,
     /// Where the response times of an interval are added up; there if there is a share.
-    times: Option<Histogram<u64>>,
+    times: Option<Fine>,
 }
 
 impl Company {
@@ -148,7 +144,7 @@ impl Company {
             Batching::Share(share) if share > 0.0 => Some(share.min(1.0)),
             Batching::Share(_) | Batching::Off => None,
         };
-        let times = share.map(|_| latency_histogram()).transpose()?;
+        let times = share.map(|_| Fine::new());
         Ok(Company { share, company: 1, patience: Duration::ZERO, times })
     }
 
@@ -162,21 +158,20 @@ impl Company {
             return;
         }
         times.reset();
-        let mut all = recorded.kinds.iter().flat_map(|kind| [&kind.prompt, &kind.response]);
-        if all.any(|own| times.add(own).is_err()) {
-            return;
+        for kind in &recorded.kinds {
+            times.add(&kind.prompt);
+            times.add(&kind.response);
         }
+        let Some(median_ns) = times.quantile_ns(0.5) else { return };
         let counts = &recorded.counts;
         let statements =
             ((counts.reads + counts.writes + counts.other) as f64 / transactions).max(1.0);
-        let median_ns = times.value_at_quantile(0.5) as f64;
-        self.patience = Duration::from_nanos((share * median_ns / statements) as u64);
+        self.patience = Duration::from_nanos((share * median_ns as f64 / statements) as u64);
         // Little's law: how many are in flight is how many end in a second times how long each is.
         let busy_ns: f64 = recorded
             .kinds
             .iter()
-            .flat_map(|kind| [&kind.prompt, &kind.service])
-            .map(total_ns)
+            .map(|kind| kind.prompt.total_ns() + kind.service.total_ns())
             .sum();
         let in_flight = busy_ns / 1e9 / seconds;
         self.company = ((in_flight * COMPANY_SHARE) as u32).clamp(1, COMPANY_MAX);

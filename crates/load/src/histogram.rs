@@ -3,8 +3,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use hdrhistogram::{AdditionError, Histogram};
 
 use crate::error::DriveError;
 use crate::report::LatencyMs;
@@ -29,11 +29,6 @@ pub(crate) fn latency_histogram() -> Result<Histogram<u64>, DriveError> {
 pub(crate) fn coarse_histogram() -> Result<Histogram<u64>, DriveError> {
     Histogram::new_with_bounds(64, LATENCY_NS_MAX, 2)
         .map_err(|error| DriveError::Internal(format!("histogram: {error}")))
-}
-
-/// Histograms that cannot be added up; all of a drive can.
-pub(crate) fn unlike(error: AdditionError) -> DriveError {
-    DriveError::Internal(format!("histogram: {error}"))
 }
 
 /// The usual figures; zeros of an empty histogram.

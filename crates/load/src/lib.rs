@@ -50,6 +50,7 @@ mod starts;
 mod summary;
 mod thread;
 mod timeline;
+mod times;
 mod tls;
 mod transport;
 mod uring;

@@ -6,13 +6,11 @@
 //! recorded twice: totals are added up by the coordinator from kinds and statements. The identity
 //! that must hold at the end: attempts = committed + retried + failed + unfinished.
 
-use hdrhistogram::Histogram;
-
 use crate::error::DriveError;
 use crate::flight::{Begun, Flight};
-use crate::histogram::{coarse_histogram, latency_histogram, unlike};
 use crate::register::{CONNECT, Register};
 use crate::session::Outcome;
+use crate::times::{Coarse, Fine};
 
 /// Error codes for which there is room from the start.
 const ERROR_CODES: usize = 8;
@@ -47,11 +45,11 @@ pub(crate) struct Kind {
     pub retries: u64,
     /// Of those that started when intended, in both senses at once, nanoseconds: in a closed loop
     /// all of them, which then cost one record and not two. [`Recorded::add`] shares them out.
-    pub prompt: Histogram<u64>,
+    pub prompt: Fine,
     /// From the intended start, nanoseconds.
-    pub response: Histogram<u64>,
+    pub response: Fine,
     /// From the actual start, nanoseconds.
-    pub service: Histogram<u64>,
+    pub service: Fine,
 }
 
 /// Statements of one name.
@@ -60,7 +58,7 @@ pub(crate) struct StatementRecord {
     /// Refused.
     pub errors: Errors,
     /// Of those that were not, from encoding to the end of the answer, nanoseconds.
-    pub latency: Histogram<u64>,
+    pub latency: Coarse,
 }
 
 /// What is handed over when an interval ends.
@@ -74,7 +72,7 @@ pub(crate) struct Recorded {
     pub statements: Vec<StatementRecord>,
     /// How much later than intended transactions started although a connection was free,
     /// nanoseconds.
-    pub schedule_error: Histogram<u64>,
+    pub schedule_error: Coarse,
 }
 
 /// See the module.
@@ -112,16 +110,16 @@ impl Recorded {
         let kind = Kind {
             transactions: 0,
             retries: 0,
-            prompt: latency_histogram()?,
-            response: latency_histogram()?,
-            service: latency_histogram()?,
+            prompt: Fine::new(),
+            response: Fine::new(),
+            service: Fine::new(),
         };
-        let statement = StatementRecord { errors: Errors::new(), latency: coarse_histogram()? };
+        let statement = StatementRecord { errors: Errors::new(), latency: Coarse::new() };
         let mut recorded = Box::new(Recorded {
             counts: Counts::default(),
             kinds: vec![kind; register.slots()],
             statements: register.names.iter().map(|_| statement.clone()).collect(),
-            schedule_error: coarse_histogram()?,
+            schedule_error: Coarse::new(),
         });
         // Writes every page once, which the allocator has not done.
         recorded.clear();
@@ -158,19 +156,20 @@ impl Recorded {
             sum.transactions += part.transactions;
             sum.retries += part.retries;
             for times in [&part.prompt, &part.response] {
-                sum.response.add(times).map_err(unlike)?;
+                sum.response.add(times);
             }
             for times in [&part.prompt, &part.service] {
-                sum.service.add(times).map_err(unlike)?;
+                sum.service.add(times);
             }
         }
         for (sum, part) in self.statements.iter_mut().zip(&part.statements) {
             for (code, count) in part.errors.iter() {
                 sum.errors.add(code, count);
             }
-            sum.latency.add(&part.latency).map_err(unlike)?;
+            sum.latency.add(&part.latency);
         }
-        self.schedule_error.add(&part.schedule_error).map_err(unlike)
+        self.schedule_error.add(&part.schedule_error);
+        Ok(())
     }
 }
 
@@ -323,7 +322,7 @@ mod tests {
         let counts = recorded.counts;
         assert_eq!((counts.reads, counts.writes, counts.other), (1, 1, 1));
         let timed = |name: u32| {
-            let latency = &recorded.statements[name as usize].latency;
+            let latency = recorded.statements[name as usize].latency.histogram().unwrap();
             (latency.len(), (latency.mean() / 1e6).round(), latency.max() / 1_000_000)
         };
         assert_eq!((timed(OTHER), timed(COMMIT)), ((2, 2.0, 3), (1, 5.0, 5)));
@@ -355,7 +354,8 @@ mod tests {
             recorded.kinds.iter().map(|kind| (kind.transactions, kind.retries)).collect();
         assert_eq!(kinds, [(0, 1), (1, 1)]);
         let kind = &recorded.kinds[1];
-        assert_eq!((kind.response.max() / 1000, kind.service.max() / 1000), (4, 3));
+        let max_us = |times: &Fine| times.histogram().unwrap().max() / 1000;
+        assert_eq!((max_us(&kind.response), max_us(&kind.service)), (4, 3));
         let mut sum = Recorded::new(&register).unwrap();
         sum.add(&recorded).unwrap();
         assert_eq!(sum, recorded);

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use crate::error::DriveError;
-use crate::histogram::{latency_histogram, latency_ms, serialize, unlike};
+use crate::histogram::{latency_ms, serialize};
 use crate::recorder::{Kind, Recorded};
 use crate::register::{PROTOCOL, Register};
 use crate::report::{Fairness, KindReport, Second, StatementReport, ThreadUse};
 use crate::schedule::Interval;
+use crate::times::Fine;
 
 /// The name under which losses are counted that no answer told.
 const LOST: &str = "lost";
@@ -41,13 +42,13 @@ pub(crate) fn errors(recorded: &Recorded) -> BTreeMap<String, u64> {
 /// The times of all kinds.
 pub(crate) fn all_kinds(
     recorded: &Recorded,
-    times: impl Fn(&Kind) -> &Histogram<u64>,
+    times: impl Fn(&Kind) -> &Fine,
 ) -> Result<Histogram<u64>, DriveError> {
-    let mut sum = latency_histogram()?;
+    let mut sum = Fine::new();
     for kind in &recorded.kinds {
-        sum.add(times(kind)).map_err(unlike)?;
+        sum.add(times(kind));
     }
-    Ok(sum)
+    sum.histogram()
 }
 
 /// A line.
@@ -103,13 +104,14 @@ fn kind_report<'a>(
     slots: impl Iterator<Item = &'a Kind>,
 ) -> Result<KindReport, DriveError> {
     let (mut transactions, mut retries) = (0, 0);
-    let (mut response, mut service) = (latency_histogram()?, latency_histogram()?);
+    let (mut response, mut service) = (Fine::new(), Fine::new());
     for slot in slots {
         transactions += slot.transactions;
         retries += slot.retries;
-        response.add(&slot.response).map_err(unlike)?;
-        service.add(&slot.service).map_err(unlike)?;
+        response.add(&slot.response);
+        service.add(&slot.service);
     }
+    let (response, service) = (response.histogram()?, service.histogram()?);
     Ok(KindReport {
         name: name.to_owned(),
         transactions,
@@ -121,20 +123,25 @@ fn kind_report<'a>(
 }
 
 /// Each name of statements; those of the protocol only where the workload uses them.
-pub(crate) fn statements(register: &Register, total: &Recorded) -> Vec<StatementReport> {
-    let reports = register.names.iter().zip(&total.statements).map(|(name, statement)| {
+pub(crate) fn statements(
+    register: &Register,
+    total: &Recorded,
+) -> Result<Vec<StatementReport>, DriveError> {
+    let mut reports = Vec::new();
+    for (index, (name, statement)) in register.names.iter().zip(&total.statements).enumerate() {
         let errors = statement.errors.iter().map(|(code, count)| (code.to_string(), count));
-        StatementReport {
+        let latency = statement.latency.histogram()?;
+        let report = StatementReport {
             name: name.clone(),
-            executions: statement.latency.len(),
+            executions: latency.len(),
             errors: errors.collect(),
-            latency: latency_ms(&statement.latency),
+            latency: latency_ms(&latency),
+        };
+        if index >= PROTOCOL.len() || report.executions > 0 || !report.errors.is_empty() {
+            reports.push(report);
         }
-    });
-    let is_used = |(index, report): &(usize, StatementReport)| {
-        *index >= PROTOCOL.len() || report.executions > 0 || !report.errors.is_empty()
-    };
-    reports.enumerate().filter(is_used).map(|(_, report)| report).collect()
+    }
+    Ok(reports)
 }
 
 /// How evenly connections committed.

@@ -292,19 +292,29 @@ impl<R: Reactor> Thread<'_, R> {
     /// Sends what the task of `token` has encoded, or says goodbye if it has ended.
     #[inline]
     fn send(&mut self, token: usize) -> Result<(), DriveError> {
-        let ended = self.tasks[token].is_none();
-        if ended {
-            self.lane.encode_with(|out| Command::Quit.encode(out));
-        }
-        let (reactor, transport) = (&mut self.reactor, &mut self.transports[token]);
-        let scratch = &mut self.scratch;
-        let sent = self.lane.flush(|bytes| reactor.send(token, transport.seal(bytes, scratch)?));
-        if ended {
-            // Whether the farewell arrived is nobody's concern.
-            self.reactor.close(token);
+        if self.tasks[token].is_none() {
+            self.take_leave(token);
             return Ok(());
         }
-        sent.or_else(|source| self.lose(token, source))
+        match self.flush(token) {
+            Ok(()) => Ok(()),
+            Err(source) => self.lose(token, source),
+        }
+    }
+
+    #[inline(always)]
+    fn flush(&mut self, token: usize) -> io::Result<()> {
+        let (reactor, transport) = (&mut self.reactor, &mut self.transports[token]);
+        let scratch = &mut self.scratch;
+        self.lane.flush(|bytes| reactor.send(token, transport.seal(bytes, scratch)?))
+    }
+
+    #[cold]
+    fn take_leave(&mut self, token: usize) {
+        self.lane.encode_with(|out| Command::Quit.encode(out));
+        // Whether the farewell arrived is nobody's concern.
+        let _ = self.flush(token);
+        self.reactor.close(token);
     }
 
     fn cut_until(&mut self, now_ns: u64, coordinator: &mut dyn HandOver) -> Result<(), DriveError> {
@@ -321,7 +331,7 @@ impl<R: Reactor> Thread<'_, R> {
 }
 
 /// Polls a task, tells its decoder what it waits for, and drops it when it has ended (then true).
-#[inline]
+#[inline(always)]
 fn poll(
     task: &mut Option<Task<'_>>,
     lane: &Lane,

@@ -194,11 +194,11 @@ impl<'a> Window<'a> {
         report.service_hdr_base64 = serialize(&service)?;
         report.kinds = kinds(register, &total)?;
         report.targets = targets(register, &total)?;
-        report.statements = statements(register, &total);
+        report.statements = statements(register, &total)?;
         let known = self.commits.len() == spec.connections_max() as usize;
         let alike = spec.pacing.stages.iter().all(|stage| stage.connections.is_none());
         report.fairness = (known && alike).then(|| fairness(&self.commits));
-        report.schedule_error = latency_ms(&total.schedule_error);
+        report.schedule_error = latency_ms(&total.schedule_error.histogram()?);
         let DriveReport { transactions, stalled_at_end, overdue_at_end, .. } = report;
         let expected = transactions + stalled_at_end;
         let committed = if known { self.commits.iter().sum() } else { transactions };

@@ -230,12 +230,12 @@ impl Decoder {
             self.stage = Stage::Rows;
         }
         if self.stage == Stage::Rows {
-            while let Some(row) = packets.next_if(|first, length| !is_end(first, length)) {
-                rows.row(row, true);
+            while let Some(payload) = packets.next_if(|_, _| true) {
+                if is_end(payload[0], payload.len()) {
+                    return self.end_of_rows(payload).map(Some);
+                }
+                rows.row(payload, true);
                 self.rows += 1;
-            }
-            if let Some(end) = packets.next_if(is_end) {
-                return self.end_of_rows(end).map(Some);
             }
         }
         Ok(None)
@@ -493,8 +493,8 @@ struct Packets<'a> {
 }
 
 impl<'a> Packets<'a> {
-    /// Takes the next if it is whole, the only one of its payload, in order, no error, and wanted,
-    /// as its first byte and its length tell; else it stays.
+    /// Takes the next if it is whole and not empty, the only one of its payload, in order, no error,
+    /// and wanted, as its first byte and its length tell; else it stays.
     #[inline]
     fn next_if(&mut self, wanted: impl Fn(u8, usize) -> bool) -> Option<&'a [u8]> {
         let (&[a, b, c, sequence], behind) = self.rest.split_first_chunk()?;
