@@ -252,7 +252,7 @@ mod tests {
         let setup = &study.plan().questions[0].cells[0].setup;
         let commands = planned_commands(setup, "data", 1, &cache);
         assert_eq!(commands, [format!("ceteris packages fetch '{}'", archive.display())]);
-        for room in ["packages", "datasets", "instances"] {
+        for room in ["packages", "datasets", "images", "instances"] {
             assert_eq!(std::fs::read_dir(cache.room(room)).unwrap().count(), 0, "{room}");
         }
     }
