@@ -31,7 +31,7 @@ use crate::user::ServerUser;
 use members::Members;
 
 /// Layout of an image; part of every hash.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 /// Tars that the cache keeps: each holds some 100 MB, and making one again takes seconds.
 const KEPT: usize = 6;
 
@@ -196,9 +196,12 @@ fn pack(
         place(at, 0o755, &|path| fs::copy(program, path).map(drop))?;
     }
     let list = dir.join("members");
+    // Docker refuses an archive that names a path twice; ours go before the machine's.
     let names: Vec<u8> = members
         .paths()
-        .flat_map(|path| [path.as_os_str().as_bytes().get(1..).unwrap_or_default(), b"\0"].concat())
+        .filter_map(|path| path.strip_prefix("/").ok())
+        .filter(|path| root.join(path).symlink_metadata().is_err())
+        .flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat())
         .collect();
     fs::write(&list, names).map_err(PlaceError::io("write", &list))?;
     let tar = Invocation::new("tar")

@@ -8,6 +8,8 @@ mod allowance;
 mod cache;
 mod command;
 mod dataset;
+mod dsn;
+mod engine;
 mod error;
 mod image;
 mod initialise;
@@ -15,8 +17,10 @@ mod instance;
 mod invocation;
 mod journal;
 mod package;
+mod password;
 mod placement;
 mod progress;
+mod remote;
 mod server;
 mod settings;
 mod tools;
@@ -27,6 +31,7 @@ pub use allowance::{Allowance, total_allowance};
 pub use cache::{Cache, CacheItem};
 pub use command::{CommandLog, LoggedCommand};
 pub use dataset::{Dataset, DatasetClaim, DatasetKey};
+pub use dsn::{Dsn, DsnError, PORT as DSN_PORT};
 pub use error::PlaceError;
 pub use image::{Guest, RootTar, root_tar};
 pub use instance::{Channel, Endpoint, Instance, InstanceSpec, STATEMENT_LIMIT};
@@ -35,9 +40,10 @@ pub use journal::{Journal, Leftover, Made, clean, leftovers};
 pub use package::{
     Flavour, Package, PackageListing, Version, check_package_name, list_packages, resolve_package,
 };
+pub use password::{PASSWORD_VARIABLE, password_of_file};
 pub use placement::{
     Emit, FINGERPRINT_NAMES, HostInstance, PlacementListing, check, emit, list_placements,
-    planned_commands, start, start_all,
+    loading_placement, loads_in_place, package_for, planned_commands, start, start_all,
 };
 pub use progress::{Progress, Quiet};
 pub use settings::{LOADING, file_settings};

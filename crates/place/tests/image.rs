@@ -104,6 +104,11 @@ fn an_image_is_made_once_and_again_when_its_guest_changes() {
     assert!(line(" ./opt/guest").is_some_and(|line| line.starts_with("-rwxr-xr-x")));
     assert!(line(" ./tmp/").is_some_and(|line| line.starts_with("drwxrwxrwt")));
     assert!(listed.lines().all(|line| line.split_whitespace().nth(1) == Some("0/0")));
+    // An engine refuses an archive that names a path twice.
+    let names: Vec<&str> =
+        listed.lines().filter_map(|line| line.split_whitespace().nth(5)).collect();
+    let plain = |name: &&str| name.trim_start_matches("./").trim_end_matches('/').to_owned();
+    assert_eq!(names.iter().map(plain).collect::<BTreeSet<_>>().len(), names.len());
     let server: PathBuf = package.binary().strip_prefix("/").unwrap().to_owned();
     assert!(line(&format!(" {}", server.display())).is_some());
 }
