@@ -159,8 +159,8 @@ impl Engine {
             }
             other => other,
         })?;
-        let image: Value = serde_json::from_str(&said.stdout)
-            .map_err(|error| PlaceError::Other(format!("{what}: {error}")))?;
+        let image =
+            one(&said.stdout).map_err(|error| PlaceError::Other(format!("{what}: {error}")))?;
         let id = image.pointer("/Id").and_then(Value::as_str).unwrap_or_default();
         Ok(Image { id: id.trim_start_matches("sha256:").to_owned() })
     }
@@ -181,10 +181,18 @@ impl Engine {
             }
             return Err(self.refused(&format!("{} cannot inspect {name}", self.program), &said));
         }
-        serde_json::from_str(&said.stdout).map(Some).map_err(|error| {
+        one(&said.stdout).map(Some).map_err(|error| {
             PlaceError::Other(format!("{} says of {name} what is no JSON: {error}", self.program))
         })
     }
+}
+
+/// One inspected thing; Podman makes a list of some.
+fn one(text: &str) -> Result<Value, serde_json::Error> {
+    Ok(match serde_json::from_str(text)? {
+        Value::Array(mut list) if list.len() == 1 => list.remove(0),
+        other => other,
+    })
 }
 
 /// Docker's `info`, or Podman's.

@@ -113,18 +113,16 @@ impl Made {
             Made::Setting { path, old } => {
                 kernel_file(path) && current(path).is_some_and(|now| now != *old)
             }
-            Made::Container { engine, name } => says(
+            Made::Container { engine, name } => engine_has(
                 Invocation::new(engine)
                     .args(["ps", "--all", "--quiet", "--filter", &format!("name=^{name}$")])
                     .args(["--filter", &format!("label={LABEL}={id}")]),
-            )
-            .is_some_and(|said| !said.stdout.trim().is_empty()),
-            Made::Volume { engine, name } => says(
+            ),
+            Made::Volume { engine, name } => engine_has(
                 Invocation::new(engine)
                     .args(["volume", "ls", "--quiet", "--filter", &format!("name=^{name}$")])
                     .args(["--filter", &format!("label={LABEL}={id}")]),
-            )
-            .is_some_and(|said| !said.stdout.trim().is_empty()),
+            ),
             Made::Namespace { context, name } => says(
                 kubectl(context.as_deref())
                     .args(["get", "namespace", name, "--ignore-not-found", "--output"])
@@ -170,6 +168,15 @@ impl Made {
             }
             Made::Device { name } => run(Invocation::new("ip").args(["link", "delete", name])),
         }
+    }
+}
+
+/// Whether an engine lists something. One that does not answer now may still have it; one that was
+/// removed has nothing any more.
+fn engine_has(listing: Invocation) -> bool {
+    match CommandLog::default().run_watched(listing, || ()) {
+        Ok(said) => !said.fine() || !said.stdout.trim().is_empty(),
+        Err(_) => false,
     }
 }
 

@@ -42,6 +42,9 @@ const PORT_ATTEMPTS: u32 = 5;
 /// Less than this no engine gives a container.
 const MEMORY_MIN: u64 = 6 << 20;
 
+/// What every image carries that ceteris made, with the hash of its root file system.
+const IMAGE_LABEL: &str = "ceteris.image";
+
 /// Containers of Docker or Podman.
 pub(super) struct Docker(pub(super) DockerPlacement);
 
@@ -73,14 +76,19 @@ impl Placer for Docker {
 /// One line for `ceteris doctor`.
 pub(super) fn listing(log: &CommandLog) -> Result<String, String> {
     match Engine::find(study::ContainerEngine::Auto, log) {
-        Ok((engine, facts)) => Ok(format!(
-            "{} {}, storage {}, cgroups {} by {}",
-            engine.name(),
-            facts.version,
-            facts.storage_driver,
-            facts.cgroup_version,
-            facts.cgroup_driver
-        )),
+        Ok((engine, facts)) => {
+            let filter = format!("label={IMAGE_LABEL}");
+            let images = engine.command(&["images", "--quiet", "--filter", &filter]);
+            let kept = log.run_watched(images, || ()).map_or(0, |said| said.stdout.lines().count());
+            Ok(format!(
+                "{} {}, storage {}, cgroups {} by {}, {kept} images of ceteris kept",
+                engine.name(),
+                facts.version,
+                facts.storage_driver,
+                facts.cgroup_version,
+                facts.cgroup_driver
+            ))
+        }
         Err(error) => Err(one_line(&error)),
     }
 }
@@ -144,7 +152,7 @@ fn image_of(engine: Engine, package: &Package, tools: Tools) -> Result<String, P
         Err(PlaceError::Engine { .. }) => {}
         Err(other) => return Err(other),
     }
-    let label = format!("LABEL ceteris.image={}", root.hash);
+    let label = format!("LABEL {IMAGE_LABEL}={}", root.hash);
     let import = engine.command(&["import", "--change", &label]).arg(&root.path).arg(&name);
     engine.run("the image cannot be imported", import, tools.log)?;
     Ok(name)

@@ -172,6 +172,41 @@ fn every_network_and_every_storage_answers_on_the_same_bytes() {
 }
 
 #[test]
+fn podman_does_as_docker_does() {
+    let answers =
+        Command::new("podman").arg("info").output().is_ok_and(|said| said.status.success());
+    if !answers {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: podman does not answer");
+        return;
+    }
+    let Some(lab) = Lab::new() else { return };
+    let dataset = lab.dataset();
+    for storage in ["bind", "volume", "overlay"] {
+        let keys = json!({ "engine": "podman", "storage": storage, "memory": "512MiB" });
+        let spec = InstanceSpec { dataset: Some(dataset.clone()), ..lab.spec(keys, &[]) };
+        check(&spec, lab.tools()).unwrap();
+        let mut instance = start(&spec, lab.tools()).unwrap();
+        assert_eq!(instance.alive(), Ok(()));
+        let endpoint = instance.endpoint();
+        for way in [endpoint.clone(), by_tcp(&endpoint)] {
+            assert_eq!(answer::<u32>(&way, "SELECT COUNT(*) FROM d.t"), 3, "{storage}");
+        }
+        assert_eq!(instance.allowance().memory_bytes, Some(512 << 20));
+        assert_eq!(instance.fingerprint()["place.dataset.clone_hash"], dataset.hash());
+        assert_eq!(instance.fingerprint()["place.placement.engine"], "podman");
+        instance.stop().unwrap();
+        let label = format!("label=ceteris.journal={}", lab.journal.marker());
+        for words in
+            [["ps", "--all", "--quiet", "--filter"], ["volume", "ls", "--quiet", "--filter"]]
+        {
+            let listed = Command::new("podman").args(words).arg(&label).output().unwrap();
+            assert_eq!(String::from_utf8(listed.stdout).unwrap(), "");
+        }
+    }
+    lab.nothing_is_left();
+}
+
+#[test]
 fn limits_are_those_of_the_kernel() {
     let Some(lab) = Lab::new() else { return };
     let keys = json!({ "cpus": 0.5, "cpuset": "0", "memory": "512MiB" });

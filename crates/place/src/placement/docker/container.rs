@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, PidfdFlags};
+use rustix::process::{Pid, PidfdFlags, Resource, getrlimit};
 use serde_json::Value;
 use study::{Bytes, ContainerNetwork, ContainerStorage, DockerPlacement};
 
@@ -68,13 +68,17 @@ impl Recipe<'_> {
         // As a server on the host has them: no core files, as many open files as the hard limit
         // allows. An engine's own default would change what the server makes of it.
         option("--ulimit", "core=0");
-        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-        if let Some(files) = files {
+        if let Some(files) = getrlimit(Resource::Nofile).maximum {
             option("--ulimit", &format!("nofile={files}:{files}"));
         }
         if self.engine.name() == "podman" {
-            // Docker has no such limit by default, Podman one that thousands of threads reach.
+            // Docker has no such limits by default; Podman has one that thousands of threads reach,
+            // and one beyond what the kernel can give, which it may not be allowed to set.
             option("--pids-limit", "-1");
+            let threads = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+            let threads = threads.trim().parse().unwrap_or(32_768_u64);
+            let limit = getrlimit(Resource::Nproc).maximum.unwrap_or(threads).min(threads);
+            option("--ulimit", &format!("nproc={limit}:{limit}"));
         }
         match network {
             _ if self.alone => option("--network", "none"),
@@ -435,13 +439,16 @@ impl Container {
 
 /// The command that copies a snapshot's `data` to `target` inside of a container. Owners are kept,
 /// also that of the directory itself: one that is not there yet is named, into one that is there (a
-/// volume is) the whole is laid.
+/// volume is) Docker lays the whole. Podman must be led to the volume itself, and gives what it
+/// copies to the container's user.
 pub(super) fn copy_in(engine: Engine, name: &str, data: &Path, target: &Path) -> Invocation {
-    let there = match target.file_name() == data.file_name() {
-        true => target.parent().unwrap_or(target),
-        false => target,
-    };
-    engine.command(&["cp"]).arg(data).arg(format!("{name}:{}", there.display()))
+    let there = |path: &Path| format!("{name}:{}", path.display());
+    let copy = engine.command(&["cp"]);
+    match target.parent().filter(|_| target.file_name() == data.file_name()) {
+        None => copy.arg(data).arg(there(target)),
+        Some(above) if engine.name() == "docker" => copy.arg(data).arg(there(above)),
+        Some(_) => copy.arg(data.join(".")).arg(there(target)),
+    }
 }
 
 impl Drop for Container {
