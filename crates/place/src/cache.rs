@@ -1,9 +1,10 @@
 //! Where packages, datasets and instances live.
 //!
-//! `packages/<name or hash>/` server files, `datasets/<hash>/` snapshots, `instances/<short id>/`
-//! what runs now, `journal/<id>/` what must be undone. Everything in `packages` and `datasets`
-//! appears by rename of a finished `.partial-*` directory, which its maker keeps locked: what a dead
-//! maker left is removed when the cache is next opened, what a living one makes is left alone.
+//! `packages/<name or hash>/` server files, `datasets/<hash>/` snapshots, `images/<hash>/` root file
+//! systems for containers, `instances/<short id>/` what runs now, `journal/<id>/` what must be
+//! undone. Everything in the first three appears by rename of a finished `.partial-*` directory,
+//! which its maker keeps locked: what a dead maker left is removed when the cache is next opened,
+//! what a living one makes is left alone.
 //!
 //! The cache is bounded: see [`Cache::trim`].
 
@@ -20,7 +21,7 @@ use crate::tree;
 /// Snapshots kept without regard to their size; see [`Cache::trim`].
 const DATASETS_BYTES_FREE: u64 = 10 << 30;
 
-/// The cache directory and its rooms: `packages/`, `datasets/`, `instances/`, `journal/`.
+/// The cache directory and its rooms: `packages/`, `datasets/`, `images/`, `instances/`, `journal/`.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
@@ -29,7 +30,7 @@ pub struct Cache {
 /// One thing that the cache holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheItem {
-    /// `packages`, `datasets` or `instances`.
+    /// `packages`, `datasets`, `images` or `instances`.
     pub room: String,
     /// Directory name within the room.
     pub name: String,
@@ -77,9 +78,13 @@ impl Cache {
         make_directory(root, 0o755)?;
         let root = root.canonicalize().map_err(PlaceError::io("find", root))?;
         let cache = Cache { root };
-        for (room, mode) in
-            [("packages", 0o755), ("datasets", 0o700), ("instances", 0o755), ("journal", 0o700)]
-        {
+        for (room, mode) in [
+            ("packages", 0o755),
+            ("datasets", 0o700),
+            ("images", 0o755),
+            ("instances", 0o755),
+            ("journal", 0o700),
+        ] {
             make_directory(&cache.root.join(room), mode)?;
         }
         let device = |room: &str| {
@@ -112,8 +117,8 @@ impl Cache {
     /// When a room cannot be listed.
     pub fn usage(&self) -> Result<Vec<CacheItem>, PlaceError> {
         let mut items = Vec::new();
-        for room in ["packages", "datasets", "instances"] {
-            for (name, path) in directories(&self.room(room))? {
+        for room in ["packages", "datasets", "images", "instances"] {
+            for (name, path) in self.finished(room)? {
                 let bytes = tree::disk_usage(&path);
                 items.push(CacheItem { room: room.to_owned(), name, bytes });
             }
@@ -132,7 +137,7 @@ impl Cache {
     pub(crate) fn trim(&self, keep: &str) -> Result<Vec<String>, PlaceError> {
         let room = self.room("datasets");
         let mut held = Vec::new();
-        for (name, path) in directories(&room)? {
+        for (name, path) in self.finished("datasets")? {
             let used = path.join("lock").metadata().and_then(|meta| meta.modified());
             let bytes = tree::disk_usage(&path);
             held.push((used.unwrap_or(SystemTime::UNIX_EPOCH), bytes, name, path));
@@ -146,7 +151,7 @@ impl Cache {
             if total <= limit {
                 break;
             }
-            if name != keep && self.remove_dataset(&path)? {
+            if name != keep && self.remove_unused("datasets", &path)? {
                 total -= bytes;
                 removed.push(name);
             }
@@ -154,22 +159,33 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Removes a dataset that nobody uses; tells whether it did.
-    pub(crate) fn remove_dataset(&self, path: &Path) -> Result<bool, PlaceError> {
+    /// Removes a dataset or an image that nobody uses; tells whether it did.
+    pub(crate) fn remove_unused(&self, room: &str, path: &Path) -> Result<bool, PlaceError> {
         let lock_path = path.join("lock");
         let lock = match File::open(&lock_path) {
             Ok(lock) => lock,
-            // Without a lock file it is no finished dataset.
+            // Without a lock file it is not a finished one.
             Err(_) => return tree::remove_tree(path).map(|()| true),
         };
         if lock.try_lock().is_err() {
             return Ok(false);
         }
         // Renamed first, so that it is gone as a whole even if we die while removing.
-        let staging = Staging::new(&self.room("datasets"), &self.root)?;
+        let staging = self.stage(room)?;
         let aside = staging.path().join("removed");
         fs::rename(path, &aside).map_err(PlaceError::io("rename", path))?;
         Ok(true)
+    }
+
+    /// Names and paths of the finished directories of a room.
+    pub(crate) fn finished(&self, room: &str) -> Result<Vec<(String, PathBuf)>, PlaceError> {
+        let room = self.room(room);
+        let listed = fs::read_dir(&room).map_err(PlaceError::io("list", &room))?;
+        Ok(listed
+            .flatten()
+            .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+            .filter(|(name, path)| !name.starts_with('.') && path.is_dir())
+            .collect())
     }
 
     /// A directory in the making in one of the rooms.
@@ -190,7 +206,7 @@ impl Cache {
     /// Removes what dead processes left half made.
     fn sweep(&self) -> Result<(), PlaceError> {
         let _making = Lock::wait(&self.root.join(".lock"), || ())?;
-        for room in ["packages", "datasets"] {
+        for room in ["packages", "datasets", "images"] {
             let room = self.room(room);
             for entry in fs::read_dir(&room).map_err(PlaceError::io("list", &room))?.flatten() {
                 if !entry.file_name().to_string_lossy().starts_with(".partial-") {
@@ -291,16 +307,6 @@ pub(crate) fn make_directory(path: &Path, mode: u32) -> Result<(), PlaceError> {
         .map_err(PlaceError::io("change the mode of", path))
 }
 
-/// The finished directories of a room.
-fn directories(room: &Path) -> Result<Vec<(String, PathBuf)>, PlaceError> {
-    let listed = fs::read_dir(room).map_err(PlaceError::io("list", room))?;
-    Ok(listed
-        .flatten()
-        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
-        .filter(|(name, path)| !name.starts_with('.') && path.is_dir())
-        .collect())
-}
-
 /// Random bytes of the kernel, hexadecimal.
 pub(crate) fn random_hex(bytes: usize) -> Result<String, PlaceError> {
     use std::io::Read;
@@ -371,10 +377,10 @@ mod tests {
         fs::write(dataset.join("lock"), b"").unwrap();
         let user = File::open(dataset.join("lock")).unwrap();
         user.lock_shared().unwrap();
-        assert!(!cache.remove_dataset(&dataset).unwrap());
+        assert!(!cache.remove_unused("datasets", &dataset).unwrap());
         assert!(dataset.exists());
         drop(user);
-        assert!(cache.remove_dataset(&dataset).unwrap());
+        assert!(cache.remove_unused("datasets", &dataset).unwrap());
         assert!(!dataset.exists());
         assert_eq!(fs::read_dir(cache.room("datasets")).unwrap().count(), 0);
     }

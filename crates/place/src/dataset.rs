@@ -190,6 +190,11 @@ impl Dataset {
         &self.manifest.facts
     }
 
+    /// The snapshot's own files, to be read only.
+    pub(crate) fn files(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
     /// The password of the administrator.
     pub(crate) fn password(&self) -> Result<String, PlaceError> {
         let path = self.dir.join("secret");
@@ -208,19 +213,27 @@ impl Dataset {
     ) -> Result<TreeHash, PlaceError> {
         let copy = Invocation::new("cp")
             .args(["-a", "--reflink=auto", "--sparse=auto"])
-            .arg(self.dir.join("data"))
+            .arg(self.files())
             .arg(target);
         log.run(copy, target)?;
         tree::own_tree(target, user)?;
         let clone = tree::hash_tree(target)?;
-        if clone.hash != self.manifest.hash {
+        self.check_copy(clone)
+    }
+
+    /// Itself, if the hash of a copy is the snapshot's.
+    ///
+    /// # Errors
+    /// [`PlaceError::CloneDiffers`].
+    pub(crate) fn check_copy(&self, copy: TreeHash) -> Result<TreeHash, PlaceError> {
+        if copy.hash != self.manifest.hash {
             return Err(PlaceError::CloneDiffers {
-                clone: clone.hash,
+                clone: copy.hash,
                 snapshot: self.manifest.hash.clone(),
                 path: self.dir.clone(),
             });
         }
-        Ok(clone)
+        Ok(copy)
     }
 }
 

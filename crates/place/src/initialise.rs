@@ -208,7 +208,7 @@ impl Preparation<'_> {
 
 /// Leaves one administrator, by socket and from 127.0.0.1, with this password; no anonymous users,
 /// no test database and no grants on what would be called so.
-fn secure(
+pub(crate) fn secure(
     package: &Package,
     connection: &mut mysql::Conn,
     password: &str,

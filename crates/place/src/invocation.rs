@@ -51,8 +51,13 @@ impl Invocation {
 
     /// Adds an argument.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
-        self.args.push(arg.as_ref().to_owned());
+        self.add(arg);
         self
+    }
+
+    /// Adds an argument in place, for those that depend on something.
+    pub fn add(&mut self, arg: impl AsRef<OsStr>) {
+        self.args.push(arg.as_ref().to_owned());
     }
 
     /// Adds arguments.

@@ -21,6 +21,7 @@ use crate::cache::{Cache, Lock, make_directory, random_hex};
 use crate::error::PlaceError;
 
 pub use made::Made;
+pub(crate) use made::{LABEL, NAME_PREFIX};
 
 /// The environment variable that every started process carries.
 pub(crate) const VARIABLE: &str = "CETERIS_JOURNAL";
@@ -278,7 +279,7 @@ pub fn clean(cache: &Cache) -> Result<Vec<Leftover>, PlaceError> {
             }
         }
         for made in journal.made.iter().filter(|made| made.remains(cache, &journal.id)) {
-            made.undo()?;
+            made.undo().map_err(|error| stays(made, &error, &journal.dir))?;
             removed.push(Leftover::Made(made.clone()));
         }
         let entries = journal.dir.join("entries");
@@ -286,6 +287,18 @@ pub fn clean(cache: &Cache) -> Result<Vec<Leftover>, PlaceError> {
         fs::remove_dir(&journal.dir).map_err(PlaceError::io("remove", &journal.dir))?;
     }
     Ok(removed)
+}
+
+/// The error for what cannot be undone, with a way out for what never can be.
+fn stays(made: &Made, error: &PlaceError, journal: &Path) -> PlaceError {
+    PlaceError::Engine {
+        what: format!("{} cannot be undone", made.describe()),
+        lines: error.to_string().lines().map(str::to_owned).collect(),
+        next: Some(format!(
+            "try again; or undo it by hand and remove {}, which remembers it",
+            journal.display()
+        )),
+    }
 }
 
 /// Kills a process that carries the marker and waits until it is gone. The process is held by a

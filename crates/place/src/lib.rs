@@ -8,14 +8,19 @@ mod allowance;
 mod cache;
 mod command;
 mod dataset;
+mod dsn;
+mod engine;
 mod error;
+mod image;
 mod initialise;
 mod instance;
 mod invocation;
 mod journal;
 mod package;
+mod password;
 mod placement;
 mod progress;
+mod remote;
 mod server;
 mod settings;
 mod tools;
@@ -26,16 +31,19 @@ pub use allowance::{Allowance, total_allowance};
 pub use cache::{Cache, CacheItem};
 pub use command::{CommandLog, LoggedCommand};
 pub use dataset::{Dataset, DatasetClaim, DatasetKey};
+pub use dsn::{Dsn, DsnError, PORT as DSN_PORT};
 pub use error::PlaceError;
+pub use image::{Guest, RootTar, root_tar};
 pub use instance::{Channel, Endpoint, Instance, InstanceSpec, STATEMENT_LIMIT};
 pub use invocation::quote;
 pub use journal::{Journal, Leftover, Made, clean, leftovers};
 pub use package::{
     Flavour, Package, PackageListing, Version, check_package_name, list_packages, resolve_package,
 };
+pub use password::{PASSWORD_VARIABLE, password_of_file};
 pub use placement::{
     Emit, FINGERPRINT_NAMES, HostInstance, PlacementListing, check, emit, list_placements,
-    planned_commands, start, start_all,
+    loading_placement, loads_in_place, package_for, planned_commands, start, start_all,
 };
 pub use progress::{Progress, Quiet};
 pub use settings::{LOADING, file_settings};

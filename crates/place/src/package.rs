@@ -2,11 +2,12 @@
 //!
 //! [`resolve_package`] tells the forms of a name apart and leaves each to its file: `catalogue` and
 //! `maven` and `debian` fetch what has a name, `local` finds what is on this machine, `archive`
-//! unpacks what a person has downloaded, and `probe` asks the program itself what it is.
+//! unpacks what a person has downloaded, `image` looks at a container engine's, and `probe` asks the program itself what it is.
 
 mod archive;
 mod catalogue;
 mod debian;
+mod image;
 mod local;
 mod maven;
 mod probe;
@@ -22,7 +23,9 @@ use crate::command::CommandLog;
 use crate::error::PlaceError;
 use crate::progress::Progress;
 
+pub(crate) use local::one_line;
 pub(crate) use maven::ready_data;
+pub(crate) use probe::parse_version;
 
 /// Whose server it is; MySQL includes Percona Server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,10 +61,10 @@ pub struct Package {
     pub mysqld: Vec<OsString>,
     /// Environment for it (`LD_LIBRARY_PATH`).
     pub env: Vec<(OsString, OsString)>,
-    /// `--basedir`.
+    /// `--basedir`; empty where the server's own default holds (images).
     pub base_dir: PathBuf,
     /// Content hash, hexadecimal: SHA-256 of a catalogue package's pinned file, BLAKE3 of an
-    /// archive; else BLAKE3 over the server program and the names and sizes of the files in its
+    /// archive, an image's own id; else BLAKE3 over the server program and the names and sizes of the files in its
     /// message, SQL and plug-in directories, which is quick enough to be taken each time.
     pub hash: String,
 }
@@ -100,6 +103,11 @@ impl Package {
         self.flavour == Flavour::Mysql && self.version >= Version::new(major, minor, patch)
     }
 
+    /// The image's name, if the package is one.
+    pub fn image(&self) -> Option<&str> {
+        self.name.strip_prefix(image::PREFIX)
+    }
+
     /// The server program's own file, behind a dynamic loader if there is one.
     pub fn binary(&self) -> PathBuf {
         self.mysqld.last().map(PathBuf::from).unwrap_or_default()
@@ -122,6 +130,7 @@ pub fn resolve_package(
         Source::Catalogue(entry) => catalogue::resolve(entry, cache, log, progress),
         Source::Directory(path) => local::directory(name, &path, log),
         Source::Archive(path) => archive::resolve(name, &path, cache, log, progress),
+        Source::Image(reference) => image::resolve(name, reference, log),
     }
 }
 
@@ -145,6 +154,7 @@ pub(crate) fn find_package(
 ) -> Result<Option<Package>, PlaceError> {
     match source_of(name)? {
         Source::Installed => local::installed(log).map(Some),
+        Source::Image(reference) => image::resolve(name, reference, log).map(Some),
         Source::Catalogue(entry) => catalogue::cached(entry, cache, log),
         Source::Directory(path) => local::directory(name, &path, log).map(Some),
         Source::Archive(path) => archive::find(name, &path, cache, log),
@@ -152,19 +162,21 @@ pub(crate) fn find_package(
 }
 
 /// The form of a package's name.
-enum Source {
+enum Source<'a> {
     Installed,
+    Image(&'a str),
     Catalogue(&'static catalogue::Entry),
     Directory(PathBuf),
     Archive(PathBuf),
 }
 
-fn source_of(name: &str) -> Result<Source, PlaceError> {
+fn source_of(name: &str) -> Result<Source<'_>, PlaceError> {
     if name == "installed" {
         return Ok(Source::Installed);
     }
-    if name.starts_with("image:") {
-        return Err(PlaceError::NeedsContainer { name: name.to_owned() });
+    if let Some(reference) = name.strip_prefix(image::PREFIX) {
+        image::check(name, reference)?;
+        return Ok(Source::Image(reference));
     }
     if let Some(entry) = catalogue::find(name) {
         return Ok(Source::Catalogue(entry));
@@ -205,8 +217,8 @@ mod tests {
         for name in ["installed", "mysql-5.5.9", "mysql-9.7", "mariadb-11.4.5"] {
             assert!(hint.contains(name), "{hint}");
         }
-        let error = resolve("image:percona/percona-server:8.0");
-        assert!(error.to_string().contains("needs a Docker or Kubernetes placement"));
+        let error = resolve("image:--privileged");
+        assert!(error.to_string().contains("not the name of an image"));
         let error = resolve("/does/not/exist");
         assert!(matches!(error, PlaceError::Io { .. }), "{error}");
         assert_eq!(cache.usage().unwrap(), []);

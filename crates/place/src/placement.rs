@@ -1,6 +1,8 @@
 //! The placements: which one a setup asks for, which of them this machine can use, and what bringing
 //! one up would take. Each has a file of its own behind [`Placer`]; this one only chooses.
 
+mod docker;
+mod external;
 mod host;
 #[cfg(test)]
 mod mock;
@@ -8,7 +10,7 @@ mod mock;
 use std::path::Path;
 
 use serde::Serialize;
-use study::{Placement, Setup};
+use study::{ContainerEngine, DockerPlacement, Placement, Setup};
 
 use crate::cache::Cache;
 use crate::command::{CommandLog, Invocation};
@@ -16,7 +18,9 @@ use crate::dataset::DatasetKey;
 use crate::error::PlaceError;
 use crate::instance::{Instance, InstanceSpec};
 use crate::invocation::quote;
-use crate::package::{Package, PackageListing, find_package};
+use crate::package::{Package, PackageListing, find_package, resolve_package};
+use crate::progress::Progress;
+use crate::remote::Remote;
 use crate::tools::Tools;
 use crate::user::ServerUser;
 
@@ -36,6 +40,12 @@ pub(crate) trait Placer {
     /// # Errors
     /// With the words of whatever refused.
     fn start(&self, spec: &InstanceSpec, tools: Tools) -> Result<Box<dyn Instance>, PlaceError>;
+
+    /// Whether the dataset is loaded into the running instance itself, instead of a snapshot of
+    /// it being cloned for each run.
+    fn loads_in_place(&self) -> bool {
+        false
+    }
 
     /// The commands that bringing an instance up takes, as a person would type them.
     fn planned(&self, plan: &Planned) -> Vec<String>;
@@ -96,10 +106,59 @@ pub struct PlacementListing {
 fn placer(placement: &Placement) -> Result<Box<dyn Placer>, PlaceError> {
     match placement {
         Placement::Host(_) => Ok(Box::new(host::Host)),
+        Placement::Docker(docker) => Ok(Box::new(docker::Docker(docker.clone()))),
+        Placement::External(external) => Ok(Box::new(external::External(external.clone()))),
         other => Err(PlaceError::Other(format!(
             "this version of ceteris cannot place a server in `{}` yet",
             other.name()
         ))),
+    }
+}
+
+/// An image is a package only where containers are.
+fn check_form(spec: &InstanceSpec) -> Result<(), PlaceError> {
+    let containers =
+        matches!(spec.setup.placement, Placement::Docker(_) | Placement::Kubernetes(_));
+    match spec.package.image() {
+        Some(_) if !containers => {
+            Err(PlaceError::NeedsContainer { name: spec.package.name.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the dataset is loaded into the running target itself, because the placement cannot be
+/// given a clone: then no snapshot is made, and `InstanceSpec::dataset` is not looked at.
+pub fn loads_in_place(placement: &Placement) -> bool {
+    placer(placement).is_ok_and(|placer| placer.loads_in_place())
+}
+
+/// Where the dataset of a package is loaded: on this machine, unless the package is an image, whose
+/// server only runs in a container.
+pub fn loading_placement(package: &Package, placement: &Placement) -> Placement {
+    if package.image().is_none() {
+        return Placement::default();
+    }
+    let engine = match placement {
+        Placement::Docker(docker) => docker.engine,
+        _ => ContainerEngine::Auto,
+    };
+    Placement::Docker(DockerPlacement { engine, ..DockerPlacement::default() })
+}
+
+/// The package of a setup: what `server.package` names, or what an external server says it is.
+///
+/// # Errors
+/// As [`resolve_package`]; those of reaching the external server.
+pub fn package_for(
+    setup: &Setup,
+    cache: &Cache,
+    log: &CommandLog,
+    progress: &dyn Progress,
+) -> Result<Package, PlaceError> {
+    match &setup.placement {
+        Placement::External(external) => Remote::of(external)?.package(),
+        _ => resolve_package(&setup.server.package, cache, log, progress),
     }
 }
 
@@ -108,6 +167,7 @@ fn placer(placement: &Placement) -> Result<Box<dyn Placer>, PlaceError> {
 /// # Errors
 /// Those of the placement.
 pub fn check(spec: &InstanceSpec, tools: Tools) -> Result<(), PlaceError> {
+    check_form(spec)?;
     placer(&spec.setup.placement)?.check(spec, tools)
 }
 
@@ -116,6 +176,7 @@ pub fn check(spec: &InstanceSpec, tools: Tools) -> Result<(), PlaceError> {
 /// # Errors
 /// Those of the placement.
 pub fn start(spec: &InstanceSpec, tools: Tools) -> Result<Box<dyn Instance>, PlaceError> {
+    check_form(spec)?;
     placer(&spec.setup.placement)?.start(spec, tools)
 }
 
@@ -125,6 +186,7 @@ pub fn start(spec: &InstanceSpec, tools: Tools) -> Result<Box<dyn Instance>, Pla
 /// # Errors
 /// Those of the placement, with the instance's number where there are several.
 pub fn start_all(spec: &InstanceSpec, tools: Tools) -> Result<Vec<Box<dyn Instance>>, PlaceError> {
+    check_form(spec)?;
     start_each(&*placer(&spec.setup.placement)?, spec, tools)
 }
 
@@ -164,16 +226,15 @@ pub fn list_placements(packages: &[PackageListing], log: &CommandLog) -> Vec<Pla
         (Ok(user), false) => Ok(format!("servers run as the user {}", user.name)),
     };
     let later = |engine: String| Err(format!("not in this version of ceteris yet; {engine}"));
-    let docker = answer(log, Invocation::new("docker").args(["version", "--format", "json"]));
     let kubectl = answer(log, Invocation::new("kubectl").args(["version", "-o", "json"]));
     let qemu = answer(log, Invocation::new("qemu-system-x86_64").arg("--version"));
     let kvm = if Path::new("/dev/kvm").exists() { "/dev/kvm is there" } else { "no /dev/kvm" };
     let listed = [
         ("host", host),
-        ("docker", later(format!("docker {docker}"))),
+        ("docker", docker::listing(log)),
         ("kvm", later(format!("qemu-system-x86_64 {qemu}, {kvm}"))),
         ("kubernetes", later(format!("kubectl {kubectl}"))),
-        ("external", later("any server that a DSN reaches".to_owned())),
+        ("external", Ok("any server that placement.external.dsn reaches".to_owned())),
     ];
     listed
         .into_iter()
@@ -198,6 +259,9 @@ fn answer(log: &CommandLog, asked: Invocation) -> &'static str {
 /// the private directory and `PORT` for a free port, which only a run has. Nothing is fetched,
 /// unpacked or written: of a package that is not here yet only its fetching is told.
 pub fn planned_commands(setup: &Setup, data: &str, seed: u64, cache: &Cache) -> Vec<String> {
+    if let Placement::External(external) = &setup.placement {
+        return external::planned(external, &setup.server);
+    }
     let name = &setup.server.package;
     let package = match find_package(name, cache, &CommandLog::default()) {
         Ok(Some(package)) => package,
@@ -252,7 +316,7 @@ mod tests {
         let setup = &study.plan().questions[0].cells[0].setup;
         let commands = planned_commands(setup, "data", 1, &cache);
         assert_eq!(commands, [format!("ceteris packages fetch '{}'", archive.display())]);
-        for room in ["packages", "datasets", "instances"] {
+        for room in ["packages", "datasets", "images", "instances"] {
             assert_eq!(std::fs::read_dir(cache.room(room)).unwrap().count(), 0, "{room}");
         }
     }

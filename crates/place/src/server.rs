@@ -19,7 +19,7 @@ use crate::package::Package;
 use crate::user::ServerUser;
 
 /// How long a server may take until it answers.
-const READY_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const READY_LIMIT: Duration = Duration::from_secs(120);
 /// How long a server may take to shut down before it is killed.
 pub(crate) const STOP_LIMIT: Duration = Duration::from_secs(60);
 /// Longest Unix socket path that the kernel takes, without its final zero.
@@ -199,7 +199,7 @@ impl Drop for Server {
 }
 
 /// A connection that has answered a query, with limits short enough for a server that hangs.
-fn connect(endpoint: &Endpoint) -> Result<mysql::Conn, mysql::Error> {
+pub(crate) fn connect(endpoint: &Endpoint) -> Result<mysql::Conn, mysql::Error> {
     let mut connection = mysql::Conn::new(endpoint.opts_within(Duration::from_secs(10)))?;
     connection.query_drop("SELECT 1")?;
     drop(connection);

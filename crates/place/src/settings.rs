@@ -1,7 +1,8 @@
 //! The `my.cnf` of an instance: the study's settings, then those that ceteris itself decides.
 //!
 //! What ceteris adds, and nothing else: where files and sockets are (`basedir`, `datadir`, `tmpdir`,
-//! `socket`, `pid-file`, `log-error`), where it listens (`port`, `bind-address = 127.0.0.1`, or
+//! `socket`, `pid-file`, `log-error`), where it listens (`port`, `bind-address = 127.0.0.1` or, in a
+//! network of its own, `0.0.0.0`; or
 //! `skip-networking` while a data directory is prepared), `skip-name-resolve`, for MySQL 5.7 and
 //! later `secure-file-priv = NULL`, for MySQL 8.0.11 and later `mysqlx = OFF`. `skip-name-resolve`
 //! and `mysqlx` give way to the study's own value. Ours stand last, because the server takes an option's last value.
@@ -45,6 +46,8 @@ pub(crate) enum Listen {
     SocketOnly,
     /// By its socket and this port of 127.0.0.1.
     Port(u16),
+    /// By its socket and this port of every address of a network of its own.
+    Everywhere(u16),
 }
 
 /// The `my.cnf` of an instance in `dir`.
@@ -83,7 +86,9 @@ pub(crate) fn render(
         let _ = writeln!(text, "{name} = {}", quoted(value));
     };
     let path = |name: &str| dir.join(name).display().to_string();
-    own("basedir", &package.base_dir.display().to_string());
+    if package.image().is_none() {
+        own("basedir", &package.base_dir.display().to_string());
+    }
     own("datadir", &path("data"));
     own("tmpdir", &path("tmp"));
     own("socket", &path("s"));
@@ -94,6 +99,10 @@ pub(crate) fn render(
         Listen::Port(port) => {
             own("port", &port.to_string());
             own("bind_address", "127.0.0.1");
+        }
+        Listen::Everywhere(port) => {
+            own("port", &port.to_string());
+            own("bind_address", "0.0.0.0");
         }
     }
     let unless_given = |name: &str| !given.iter().any(|given| given == name);
@@ -114,7 +123,8 @@ pub(crate) fn render(
     Ok(text)
 }
 
-fn check_name(name: &str) -> Result<(), PlaceError> {
+/// Whether a name, in its one spelling, is a variable that is left to the study.
+pub(crate) fn check_name(name: &str) -> Result<(), PlaceError> {
     let refuse =
         |why: &str| Err(PlaceError::Setting { name: name.to_owned(), why: why.to_owned() });
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c);

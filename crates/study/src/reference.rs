@@ -126,7 +126,8 @@ const SERVER: Key = key(
             Kind::Text,
             "`installed`",
             "where the server's files come from: a catalogue name such as `mysql-8.0.12` \
-             (`ceteris packages list`), `installed`, a directory, or an archive",
+             (`ceteris packages list`), `installed`, a directory, an archive, or, in containers, \
+             `image:NAME`",
         ),
         key(
             "config",

@@ -53,7 +53,7 @@ pub struct Setup {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    /// A catalogue name, `installed`, a directory or an archive (DESIGN section 5).
+    /// A catalogue name, `installed`, a directory, an archive, or `image:NAME` in containers.
     pub package: String,
     /// Server variables by their own names, as [`canonical`](crate::variables::canonical) writes them.
     pub config: BTreeMap<String, ConfigValue>,

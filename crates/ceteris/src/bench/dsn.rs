@@ -1,19 +1,15 @@
-//! `mysql://user@host:3306/database?socket=/path&ssl-mode=verify_ca&ssl-ca=/path.pem`
+//! A DSN as the load generator takes it: an address, and how to encrypt.
 //!
-//! Read by hand, because a password in it must be refused without being repeated: no error here
+//! What a DSN may hold is `place`'s to read; here it becomes what `load` connects with. No error
 //! quotes anything but the name of a parameter.
 
-use std::path::PathBuf;
-
 use load::{Address, Tls, TlsMode};
+use place::DsnError;
 
 use crate::failure::{EXIT_USAGE, Failure};
 
-/// The port that servers listen on unless told otherwise.
-pub const PORT: u16 = 3306;
-const FORM: &str = "mysql://user@host:3306/database, or \
-                    mysql://user@localhost/database?socket=/path/to/mysqld.sock";
-const PARAMETERS: &str = "socket, ssl-mode, ssl-ca";
+pub use place::DSN_PORT as PORT;
+
 const MODES: [(&str, TlsMode); 4] = [
     ("disabled", TlsMode::Disabled),
     ("required", TlsMode::Required),
@@ -40,37 +36,10 @@ pub fn password_hint() -> &'static str {
 
 /// Reads a DSN.
 pub fn parse(text: &str) -> Result<Dsn, Failure> {
-    let rest = ["mysql://", "mariadb://"].iter().find_map(|scheme| text.strip_prefix(scheme));
-    let rest = rest.ok_or_else(|| wrong("the DSN does not begin with mysql://").hint(FORM))?;
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    // A password may hold a slash that should have been encoded.
-    if rest.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
-        return Err(wrong("the DSN holds a password").hint(password_hint()));
-    }
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (host, port) = host_and_port(host)?;
-    let mut address = Address::Tcp(host, port);
-    let mut tls = Tls::default();
-    let mut mode = None;
-    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
-        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        let value = decoded(value)?;
-        match key {
-            "socket" if value.starts_with('/') => address = Address::Socket(PathBuf::from(value)),
-            "socket" => return Err(wrong("the DSN's socket is no absolute path").hint(FORM)),
-            "ssl-mode" | "ssl_mode" => mode = Some(tls_mode(&value)?),
-            "ssl-ca" | "ssl_ca" => tls.ca = Some(PathBuf::from(value)),
-            "password" | "pass" => {
-                return Err(wrong("the DSN holds a password").hint(password_hint()));
-            }
-            _ => {
-                let message = format!("the DSN has an unknown parameter {key:?}");
-                return Err(wrong(message).hint(format!("allowed: {PARAMETERS}")));
-            }
-        }
-    }
-    tls.mode = match (mode, &tls.ca) {
+    let place::Dsn { user, host, port, socket, database, ssl_mode, ssl_ca } =
+        place::Dsn::parse(text).map_err(failure)?;
+    let mode = ssl_mode.map(|text| tls_mode(&text)).transpose()?;
+    let mode = match (mode, &ssl_ca) {
         (Some(mode), _) => mode,
         (None, None) => TlsMode::Disabled,
         (None, Some(_)) => {
@@ -78,55 +47,32 @@ pub fn parse(text: &str) -> Result<Dsn, Failure> {
                 .hint("add ssl-mode=verify_ca or ssl-mode=verify_identity"));
         }
     };
-    if path.contains('/') {
-        return Err(wrong("the DSN names more than a database after its host").hint(FORM));
-    }
-    Ok(Dsn { user: decoded(user)?, address, database: decoded(path)?, tls })
+    let address = match socket {
+        Some(path) => Address::Socket(path),
+        None => Address::Tcp(host, port),
+    };
+    Ok(Dsn { user, address, database, tls: Tls { mode, ca: ssl_ca } })
 }
 
 fn wrong(message: impl Into<String>) -> Failure {
     Failure::new(message).code(EXIT_USAGE)
 }
 
-fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':')),
-        None => match text.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        },
-    };
-    let port = match port {
-        Some(port) => {
-            port.parse().map_err(|_| wrong("the DSN's port is no number of a port").hint(FORM))?
-        }
-        None => PORT,
-    };
-    let host = if host.is_empty() { "localhost".to_owned() } else { decoded(host)? };
-    Ok((host, port))
+fn failure(error: DsnError) -> Failure {
+    let failure = wrong(error.message);
+    match error.hint {
+        _ if error.holds_password => failure.hint(password_hint()),
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
-fn tls_mode(text: &str) -> Result<TlsMode, Failure> {
-    let name = text.to_ascii_lowercase().replace('-', "_");
+fn tls_mode(name: &str) -> Result<TlsMode, Failure> {
     MODES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode).ok_or_else(|| {
         let hint = "allowed: disabled, required, verify_ca, verify_identity; `preferred` is not \
                     among them, because a run should know whether it was encrypted";
         wrong("the DSN's ssl-mode is none").hint(hint)
     })
-}
-
-/// Replaces `%40` and the like.
-fn decoded(text: &str) -> Result<String, Failure> {
-    let bad = || wrong("the DSN holds a `%` that is no encoded character").hint("write % as %25");
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut parts = text.split('%');
-    bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
-    for part in parts {
-        let digits = part.get(..2).ok_or_else(bad)?;
-        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| bad())?);
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).map_err(|_| bad())
 }
 
 #[cfg(test)]

@@ -1,18 +1,15 @@
 //! Where the password comes from: a file, the terminal, an option file, the environment; never an
 //! argument.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::Path;
+
+use place::PASSWORD_VARIABLE as VARIABLE;
 
 use super::defaults::Defaults;
 use super::dsn::password_hint;
 use crate::cli::ServerArgs;
 use crate::failure::{EXIT_USAGE, Failure};
-
-const VARIABLE: &str = "CETERIS_PASSWORD";
-/// Bytes of a first line that cannot be a password any more: the file is another, or never ends.
-const LINE_MAX: u64 = 64 * 1024;
 
 /// The password, empty where none is given. `whose` is what a prompt asks for.
 pub fn password(args: &ServerArgs, defaults: Defaults, whose: &str) -> Result<String, Failure> {
@@ -58,17 +55,7 @@ fn names_password(key: &str) -> bool {
 
 /// The first line, without its end.
 fn from_file(path: &Path) -> Result<String, Failure> {
-    let mut line = String::new();
-    let wrong = |why: &str| {
-        let message = format!("cannot read the password file {}: {why}", path.display());
-        Failure::new(message).code(EXIT_USAGE)
-    };
-    let read = |file: File| BufReader::new(file.take(LINE_MAX)).read_line(&mut line);
-    let bytes = File::open(path).and_then(read).map_err(|error| wrong(&error.to_string()))?;
-    if bytes as u64 == LINE_MAX {
-        return Err(wrong("its first line is too long"));
-    }
-    Ok(line.lines().next().unwrap_or_default().to_owned())
+    place::password_of_file(path).map_err(|error| Failure::new(error.to_string()).code(EXIT_USAGE))
 }
 
 fn ask(whose: &str) -> Result<String, Failure> {
@@ -93,12 +80,5 @@ mod tests {
         for key in ["rows", "password_length", "pass", "distribution"] {
             assert!(!names_password(key), "{key}");
         }
-    }
-
-    #[test]
-    fn a_file_without_an_end_is_refused() {
-        let failure = from_file(Path::new("/dev/zero")).err();
-        assert!(failure.is_some_and(|failure| failure.message.contains("too long")));
-        assert_eq!(from_file(Path::new("/dev/null")).ok(), Some(String::new()));
     }
 }

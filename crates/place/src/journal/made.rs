@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::cache::Cache;
 use crate::command::{CommandLog, Invocation, Said};
 use crate::error::PlaceError;
+use crate::invocation::quote;
+use crate::remote::{Remote, global, set_global};
+use crate::settings::check_name;
 use crate::tree;
 
 /// The label that carries the journal's id on everything that an engine keeps for us.
@@ -62,6 +65,17 @@ pub enum Made {
         /// Its name.
         name: String,
     },
+    /// A global variable of a server that is not ours.
+    Variable {
+        /// Where; holds no password.
+        dsn: String,
+        /// As in the study, absolute.
+        password_file: Option<PathBuf>,
+        /// Its name.
+        name: String,
+        /// What it was, as SQL would set it.
+        old: String,
+    },
     /// A tap device.
     Device {
         /// Its name.
@@ -79,6 +93,9 @@ impl Made {
             Made::Container { engine, name } => format!("{engine} container {name}"),
             Made::Volume { engine, name } => format!("{engine} volume {name}"),
             Made::Namespace { name, .. } => format!("kubernetes namespace {name}"),
+            Made::Variable { dsn, name, old, .. } => {
+                format!("global variable {name} of {} (was {old})", quote(dsn.as_ref()))
+            }
             Made::Device { name } => format!("network device {name}"),
         }
     }
@@ -96,24 +113,29 @@ impl Made {
             Made::Setting { path, old } => {
                 kernel_file(path) && current(path).is_some_and(|now| now != *old)
             }
-            Made::Container { engine, name } => says(
+            Made::Container { engine, name } => engine_has(
                 Invocation::new(engine)
                     .args(["ps", "--all", "--quiet", "--filter", &format!("name=^{name}$")])
                     .args(["--filter", &format!("label={LABEL}={id}")]),
-            )
-            .is_some_and(|said| !said.stdout.trim().is_empty()),
-            Made::Volume { engine, name } => says(
+            ),
+            Made::Volume { engine, name } => engine_has(
                 Invocation::new(engine)
                     .args(["volume", "ls", "--quiet", "--filter", &format!("name=^{name}$")])
                     .args(["--filter", &format!("label={LABEL}={id}")]),
-            )
-            .is_some_and(|said| !said.stdout.trim().is_empty()),
+            ),
             Made::Namespace { context, name } => says(
                 kubectl(context.as_deref())
                     .args(["get", "namespace", name, "--ignore-not-found", "--output"])
                     .arg(format!("jsonpath={{.metadata.labels.{}}}", LABEL.replace('.', "\\."))),
             )
             .is_some_and(|said| said.stdout.trim() == id),
+            Made::Variable { dsn, password_file, name, old } => {
+                // Of a server that does not let us in nobody knows; the journal is then right.
+                let now = Remote::new(dsn, password_file.as_deref())
+                    .and_then(|remote| remote.connect())
+                    .and_then(|mut connection| global(&mut connection, name));
+                now.map_or(true, |now| now != *old)
+            }
             Made::Device { name } => {
                 name.starts_with("ceteris") && Path::new("/sys/class/net").join(name).exists()
             }
@@ -121,7 +143,7 @@ impl Made {
     }
 
     /// Undoes it; [`remains`](Made::remains) was true a moment ago.
-    pub(super) fn undo(&self) -> Result<(), PlaceError> {
+    pub(crate) fn undo(&self) -> Result<(), PlaceError> {
         let log = CommandLog::default();
         let run = |invocation: Invocation| log.run(invocation, Path::new("/")).map(drop);
         match self {
@@ -139,8 +161,22 @@ impl Made {
             Made::Namespace { context, name } => {
                 run(kubectl(context.as_deref()).args(["delete", "namespace", name, "--wait=true"]))
             }
+            Made::Variable { dsn, password_file, name, old } => {
+                check_name(name)?;
+                let remote = Remote::new(dsn, password_file.as_deref())?;
+                set_global(&mut remote.connect()?, name, old)
+            }
             Made::Device { name } => run(Invocation::new("ip").args(["link", "delete", name])),
         }
+    }
+}
+
+/// Whether an engine lists something. One that does not answer now may still have it; one that was
+/// removed has nothing any more.
+fn engine_has(listing: Invocation) -> bool {
+    match CommandLog::default().run_watched(listing, || ()) {
+        Ok(said) => !said.fine() || !said.stdout.trim().is_empty(),
+        Err(_) => false,
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn listing() -> PackageListing {
 }
 
 /// An error and its hint in one line.
-pub(super) fn one_line(error: &PlaceError) -> String {
+pub(crate) fn one_line(error: &PlaceError) -> String {
     let text = error.to_string().lines().map(str::trim).collect::<Vec<_>>().join("; ");
     match error.hint() {
         Some(hint) => format!("{text} ({hint})"),

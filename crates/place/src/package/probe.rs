@@ -91,7 +91,7 @@ pub(super) fn package(
 }
 
 /// Flavour and version of `mysqld  Ver 8.0.12 for Linux on x86_64 (MySQL Community Server - GPL)`.
-fn parse_version(line: &str) -> Option<(Flavour, Version)> {
+pub(crate) fn parse_version(line: &str) -> Option<(Flavour, Version)> {
     let (_, rest) = line.split_once("Ver ")?;
     let word = rest.split_whitespace().next()?;
     let mut numbers = word.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
