@@ -6,13 +6,17 @@
 
 mod allowance;
 mod cache;
+mod cgroup;
+mod child;
 mod command;
 mod dataset;
+mod disk;
 mod error;
 mod initialise;
 mod instance;
 mod invocation;
 mod journal;
+mod machine;
 mod package;
 mod placement;
 mod progress;
@@ -30,6 +34,7 @@ pub use error::PlaceError;
 pub use instance::{Channel, Endpoint, Instance, InstanceSpec, STATEMENT_LIMIT};
 pub use invocation::quote;
 pub use journal::{Journal, Leftover, Made, clean, leftovers};
+pub use machine::MachineSettings;
 pub use package::{
     Flavour, Package, PackageListing, Version, check_package_name, list_packages, resolve_package,
 };
@@ -40,3 +45,4 @@ pub use placement::{
 pub use progress::{Progress, Quiet};
 pub use settings::{LOADING, file_settings};
 pub use tools::Tools;
+pub use user::ServerUser;
