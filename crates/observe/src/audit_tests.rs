@@ -305,10 +305,10 @@ fn everything_that_a_placement_tells_of_itself_is_the_factor_where_the_placement
     let seen =
         |level: &str, _: u32, _: &str| own.iter().map(|name| (*name, by_level(level))).collect();
     let placement = factor("placement", json!("a"), json!("b"));
-    let (found, _) = audit(&placement, &runs(&seen));
+    let (found, _) = audit(&placement, &runs(seen));
     assert_eq!(found.len(), own.len());
     assert!(found.iter().all(|finding| finding.kind == Kind::Factor), "{found:?}");
-    let (found, _) = audit(&flush(), &runs(&seen));
+    let (found, _) = audit(&flush(), &runs(seen));
     assert!(found.iter().all(|finding| finding.kind == Kind::Unexplained), "{found:?}");
 }
 
