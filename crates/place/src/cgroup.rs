@@ -69,7 +69,11 @@ impl Want {
     }
 
     fn refused(self, why: String, next: &str) -> PlaceError {
-        PlaceError::Limit { what: self.name().to_owned(), why, next: Some(next.to_owned()) }
+        PlaceError::Limit {
+            what: format!("the server's {}", self.name()),
+            why,
+            next: Some(next.to_owned()),
+        }
     }
 }
 
@@ -235,7 +239,7 @@ fn write(file: &Path, text: &str) -> Result<(), PlaceError> {
         .open(file)
         .and_then(|mut open| open.write_all(text.as_bytes()))
         .map_err(|source| PlaceError::Limit {
-            what: "control group".to_owned(),
+            what: "a control group".to_owned(),
             why: format!("the kernel refuses `{text}` in {}: {source}", file.display()),
             next: None,
         })

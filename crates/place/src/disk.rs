@@ -27,7 +27,7 @@ impl Disk {
         let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
         let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
         let device = link.canonicalize().map_err(|_| PlaceError::Limit {
-            what: "disk".to_owned(),
+            what: "anything of the disk".to_owned(),
             why: format!("{} is on no disk of this machine", directory.display()),
             next: Some("set CETERIS_CACHE to a directory on a disk".to_owned()),
         })?;

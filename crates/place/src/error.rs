@@ -167,7 +167,7 @@ pub enum PlaceError {
     },
     /// A limit or setting of the study that this machine cannot give; without it the level would be
     /// another condition.
-    #[error("cannot set the {what}: {why}")]
+    #[error("cannot set {what}: {why}")]
     Limit {
         /// What the study asks for.
         what: String,

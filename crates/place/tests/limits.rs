@@ -231,12 +231,48 @@ fn two_instances_share_what_is_to_be_shared_and_nothing_else() {
     assert_eq!(fs::read_dir(lab.cache.root().join("instances")).unwrap().count(), 0);
 }
 
+/// On a machine with one node both are bound to that.
+#[test]
+fn bound_instances_lie_on_their_own_nodes() {
+    let Some(package) = installed() else { return };
+    let lab = Lab::new();
+    if !may_limit(&lab, &package) {
+        return;
+    }
+    let nodes: Vec<u32> = (0..64)
+        .filter(|node| Path::new(&format!("/sys/devices/system/node/node{node}/cpulist")).exists())
+        .collect();
+    let host = json!({ "instances": 2, "assign": "spread" });
+    let both = lab.start(&spec(&package, host, json!({}))).unwrap();
+    for (ordinal, instance) in both.iter().enumerate() {
+        let node = nodes[ordinal % nodes.len()];
+        let told = instance.fingerprint();
+        assert_eq!(told["place.placement.memory_nodes"], node.to_string());
+        let cpus = now(Path::new(&format!("/sys/devices/system/node/node{node}/cpulist")));
+        assert_eq!(told["place.placement.cpus"], cpus);
+        // Files may lie anywhere, as whoever read them first left them; its own memory may not.
+        let pid = instance.pid().unwrap();
+        let maps = fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap();
+        let own: Vec<&str> = maps
+            .lines()
+            .filter(|line| line.contains(" anon=") && !line.contains(" file="))
+            .flat_map(|line| line.split(' ').filter(|word| word.starts_with('N')))
+            .map(|word| word.split_once('=').unwrap().0)
+            .collect();
+        let here = format!("N{node}");
+        assert!(!own.is_empty() && own.iter().all(|on| *on == here), "{here}: {maps}");
+    }
+    for instance in both {
+        instance.stop().unwrap();
+    }
+}
+
 #[test]
 fn what_this_machine_has_not_is_an_error_before_anything_is_made() {
     let Some(package) = installed() else { return };
     let lab = Lab::new();
     for (host, fragment, hint) in [
-        (json!({ "numa": { "policy": "bind", "nodes": [977] } }), "no node 977", "are 0"),
+        (json!({ "numa": { "policy": "bind", "nodes": [977] } }), "no node 977", "has 0"),
         (json!({ "cpus": "node:977" }), "no node 977", "are 0"),
         (json!({ "cpus": 8000 }), "wants 8000", "usable are"),
         (

@@ -51,12 +51,12 @@ impl Hierarchies {
     /// # Errors
     /// What could not be limited, why, and what would help.
     pub fn plan(&self, limits: &Limits, name: &str) -> Result<GroupPlan, PlaceError> {
-        match self.plan_for(limits, true, name) {
-            Err(_) if limits.quota_will_do && limits.nodes.is_none() => {
-                self.plan_for(limits, false, name)
+        self.plan_for(limits, true, name).or_else(|first| {
+            match limits.quota_will_do && limits.nodes.is_none() {
+                true => self.plan_for(limits, false, name).map_err(|_| first),
+                false => Err(first),
             }
-            planned => planned,
-        }
+        })
     }
 
     fn plan_for(&self, limits: &Limits, chosen: bool, name: &str) -> Result<GroupPlan, PlaceError> {

@@ -122,7 +122,7 @@ fn a_count_becomes_a_quota_only_where_no_set_can_be_made() {
         ]
     );
     let refused = tree.plan(&some).unwrap_err();
-    assert!(refused.contains("cannot set the processors: no `cpuset`"), "{refused}");
+    assert!(refused.contains("cannot set the server's processors: no `cpuset`"), "{refused}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(super) fn find(allocator: Allocator, log: &CommandLog) -> Result<Option<Path
     let program = crate::command::find_program("ldconfig").unwrap_or_else(|| "ldconfig".into());
     let said = log.run(Invocation::new(program).arg("-p"), Path::new("/"))?;
     listed(&said.stdout, names).map(Some).ok_or_else(|| PlaceError::Limit {
-        what: "memory allocator".to_owned(),
+        what: "the memory allocator".to_owned(),
         why: format!("the dynamic loader knows no {}", names[0]),
         next: Some(format!("apt-get install {debian}")),
     })

@@ -37,27 +37,30 @@ impl Condition {
         let machine = Topology::read();
         let seats = layout::seats(host, &machine)?;
         let confinement = Confinement {
-            groups: Vec::new(),
             nice: host.nice,
             scheduler: host.scheduler,
-            numa: host.numa.as_ref().map(|numa| policy(numa, &machine)).transpose()?,
             huge_pages_off: host.huge_pages == HugePages::Off,
             preload: allocator::find(host.allocator, log)?,
+            ..Confinement::default()
         };
         check_nice(host)?;
         let config = buffer_pool::divided(&setup.server.config, host)?;
-        let conditions = seats.into_iter().map(|seat| Condition {
-            limits: Limits {
-                processors: seat.processors,
-                quota_will_do: seat.counted,
-                nodes: seat.nodes,
-                memory_bytes: host.memory.map(|bytes| bytes.0),
-                io_weight: host.io_weight,
-            },
-            confinement: confinement.clone(),
-            config: config.clone(),
-        });
-        Ok(conditions.collect())
+        let condition = |seat: layout::Seat| {
+            let numa = host.numa.as_ref();
+            let numa = numa.map(|numa| policy(numa, machine.memory(), seat.nodes.as_ref()));
+            Ok(Condition {
+                confinement: Confinement { numa: numa.transpose()?, ..confinement.clone() },
+                limits: Limits {
+                    processors: seat.processors,
+                    quota_will_do: seat.counted,
+                    nodes: seat.nodes,
+                    memory_bytes: host.memory.map(|bytes| bytes.0),
+                    io_weight: host.io_weight,
+                },
+                config: config.clone(),
+            })
+        };
+        seats.into_iter().map(condition).collect()
     }
 
     /// The control groups that its limits need, called `name`; none where there are no limits.
@@ -81,7 +84,7 @@ pub(super) fn check_io_weight(setup: &Setup, data: &Path) -> Result<(), PlaceErr
         return Ok(());
     }
     Err(PlaceError::Limit {
-        what: "share of the disk".to_owned(),
+        what: "the server's share of the disk".to_owned(),
         why: format!(
             "the scheduler `{}` of {} knows no shares",
             scheduler.as_deref().unwrap_or("unknown"),
@@ -98,25 +101,34 @@ fn check_nice(host: &HostPlacement) -> Result<(), PlaceError> {
         return Ok(());
     }
     Err(PlaceError::Limit {
-        what: "nice level".to_owned(),
+        what: "the server's nice level".to_owned(),
         why: format!("{} is below {own}, which this process has", host.nice),
         next: Some("run as root".to_owned()),
     })
 }
 
-/// A policy and its nodes, all for interleaving where none is named.
-fn policy(numa: &Numa, machine: &Topology) -> Result<(NumaPolicy, BTreeSet<u32>), PlaceError> {
-    let there = machine.memory();
+/// A policy and its nodes; for interleaving where none is named all that the instance may use:
+/// those it is `bound` to, or all that are `there`.
+fn policy(
+    numa: &Numa,
+    there: &BTreeSet<u32>,
+    bound: Option<&BTreeSet<u32>>,
+) -> Result<(NumaPolicy, BTreeSet<u32>), PlaceError> {
+    let usable = bound.unwrap_or(there);
     let asked: BTreeSet<u32> = numa.nodes.iter().copied().collect();
-    if let Some(missing) = asked.difference(there).next() {
+    if let Some(missing) = asked.difference(usable).next() {
+        let (why, whose) = match there.contains(missing) {
+            true => (format!("`assign` binds an instance to other nodes than {missing}"), "it has"),
+            false => (format!("there is no node {missing} with memory"), "this machine has"),
+        };
         return Err(PlaceError::Limit {
-            what: "memory policy".to_owned(),
-            why: format!("there is no node {missing} with memory"),
-            next: Some(format!("nodes of this machine are {}", shown(there))),
+            what: "the memory policy".to_owned(),
+            why,
+            next: Some(format!("{whose} {}", shown(usable))),
         });
     }
     match (numa.policy, asked.is_empty()) {
-        (NumaPolicy::Interleave, true) => Ok((numa.policy, there.clone())),
+        (NumaPolicy::Interleave, true) => Ok((numa.policy, usable.clone())),
         _ => Ok((numa.policy, asked)),
     }
 }
@@ -127,5 +139,32 @@ pub(super) fn allocator_name(allocator: Allocator) -> &'static str {
         Allocator::Default => "default",
         Allocator::Jemalloc => "jemalloc",
         Allocator::Tcmalloc => "tcmalloc",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn numa(policy: NumaPolicy, nodes: &[u32]) -> Numa {
+        Numa { policy, nodes: nodes.to_vec() }
+    }
+
+    #[test]
+    fn a_policy_stays_on_the_nodes_that_an_instance_has() {
+        let there = [0, 1].into();
+        let bound = [1].into();
+        let interleaved = numa(NumaPolicy::Interleave, &[]);
+        assert_eq!(policy(&interleaved, &there, None).unwrap().1, there);
+        assert_eq!(policy(&interleaved, &there, Some(&bound)).unwrap().1, bound);
+        let zero = numa(NumaPolicy::Bind, &[0]);
+        assert_eq!(policy(&zero, &there, None).unwrap().1, [0].into());
+        let error = policy(&zero, &there, Some(&bound)).unwrap_err();
+        assert!(error.to_string().contains("other nodes than 0"), "{error}");
+        assert_eq!(error.hint().unwrap(), "it has 1");
+        let error = policy(&numa(NumaPolicy::Preferred, &[7]), &there, None).unwrap_err();
+        assert!(error.to_string().contains("no node 7 with memory"), "{error}");
+        assert_eq!(error.hint().unwrap(), "this machine has 0-1");
     }
 }

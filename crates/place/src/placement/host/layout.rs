@@ -152,7 +152,7 @@ fn check_count(each: u32, there: usize, whose: &str, machine: &Topology) -> Resu
 }
 
 fn refused(why: String, next: Option<String>) -> PlaceError {
-    PlaceError::Limit { what: "processors of an instance".to_owned(), why, next }
+    PlaceError::Limit { what: "the processors of an instance".to_owned(), why, next }
 }
 
 #[cfg(test)]

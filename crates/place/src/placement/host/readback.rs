@@ -48,7 +48,7 @@ pub(super) fn read(
             Ok(())
         }
         Some(asked) => Err(PlaceError::Limit {
-            what: format!("{name} of the server"),
+            what: format!("the server's {name}"),
             why: format!("the kernel made `{found}` of `{asked}`"),
             next: None,
         }),
