@@ -268,8 +268,10 @@ fn another_package_explains_the_server_and_not_the_host() {
 
 /// The names that the host placement really gives to a fingerprint.
 fn placed(level: &str) -> Vec<(&'static str, String)> {
-    // The user that servers run as is the machine's, whatever is varied.
-    let names = place::FINGERPRINT_NAMES.into_iter().filter(|name| *name != "place.user");
+    // The user that servers run as is the machine's, and where they run is the placement's.
+    let names = place::FINGERPRINT_NAMES
+        .into_iter()
+        .filter(|name| *name != "place.user" && !name.starts_with("place.placement."));
     names.map(|name| (name, by_level(level))).collect()
 }
 
@@ -286,11 +288,28 @@ fn everything_that_a_placement_tells_follows_from_another_package() {
     for path in ["server.package", "server"] {
         let package = factor(path, json!("a"), json!("b"));
         let (found, _) = audit(&package, &runs(seen));
-        assert_eq!(found.len(), place::FINGERPRINT_NAMES.len() - 1 + 4, "{found:?}");
+        assert_eq!(found.len(), placed("a").len() + 4, "{found:?}");
         assert!(found.iter().all(|finding| finding.kind < Kind::Unexplained), "{found:?}");
     }
     let (found, _) = audit(&flush(), &runs(seen));
     assert!(found.iter().filter(|f| f.kind == Kind::Unexplained).count() > 6, "{found:?}");
+}
+
+#[test]
+fn everything_that_a_placement_tells_of_itself_is_the_factor_where_the_placement_is() {
+    let own: Vec<&str> = place::FINGERPRINT_NAMES
+        .into_iter()
+        .filter(|name| name.starts_with("place.placement."))
+        .collect();
+    assert!(own.contains(&"place.placement.kind"));
+    let seen =
+        |level: &str, _: u32, _: &str| own.iter().map(|name| (*name, by_level(level))).collect();
+    let placement = factor("placement", json!("a"), json!("b"));
+    let (found, _) = audit(&placement, &runs(seen));
+    assert_eq!(found.len(), own.len());
+    assert!(found.iter().all(|finding| finding.kind == Kind::Factor), "{found:?}");
+    let (found, _) = audit(&flush(), &runs(seen));
+    assert!(found.iter().all(|finding| finding.kind == Kind::Unexplained), "{found:?}");
 }
 
 #[test]

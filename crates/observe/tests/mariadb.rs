@@ -36,18 +36,6 @@ fn program(name: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self")
-        .is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
-}
-
-/// Who may run a server when we are root: `mysql`, or `nobody` where Debian's package that makes
-/// the first is not installed.
-fn server_user() -> &'static str {
-    let known = Command::new("id").arg("mysql").output();
-    if known.is_ok_and(|known| known.status.success()) { "mysql" } else { "nobody" }
-}
-
 impl Server {
     /// `None`, said loudly, where no server is installed.
     fn start(options: &[&str]) -> Option<Server> {
@@ -62,18 +50,19 @@ impl Server {
         // of other servers too: each needs a directory of its own.
         let temporary = directory.path().join("tmp");
         std::fs::create_dir(&temporary).unwrap();
-        let user: &[String] =
-            &if is_root() { vec![format!("--user={}", server_user())] } else { Vec::new() };
-        if is_root() {
+        let runs_as = place::ServerUser::find().unwrap();
+        let user: Vec<String> =
+            runs_as.switch_name().iter().map(|n| format!("--user={n}")).collect();
+        if let Some(name) = runs_as.switch_name() {
             let mut chown = Command::new("chown");
-            let status = chown.arg("-R").arg(server_user()).arg(directory.path()).status().unwrap();
+            let status = chown.arg("-R").arg(name).arg(directory.path()).status().unwrap();
             assert!(status.success());
         }
         let made = Command::new(install)
             .arg("--no-defaults")
             .arg(format!("--datadir={}", data.display()))
             .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
-            .args(user)
+            .args(&user)
             .env("TMPDIR", &temporary)
             .output()
             .unwrap();
@@ -86,7 +75,7 @@ impl Server {
             .arg(format!("--socket={}", directory.path().join("s").display()))
             .arg(format!("--pid-file={}", directory.path().join("pid").display()))
             .arg("--skip-networking")
-            .args(user)
+            .args(&user)
             .args(options)
             .env("TMPDIR", &temporary)
             .stdout(Stdio::null())

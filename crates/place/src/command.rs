@@ -65,6 +65,21 @@ impl CommandLog {
         spawned.map_err(PlaceError::io("run", invocation.program()))
     }
 
+    /// Does by itself what `command` would do, and records it as that.
+    pub(crate) fn did(
+        &self,
+        command: String,
+        work: impl FnOnce() -> Result<(), PlaceError>,
+    ) -> Result<(), PlaceError> {
+        let at_unix_ns = unix_ns();
+        let start = Instant::now();
+        let done = work();
+        let took_ms = Some(start.elapsed().as_secs_f64() * 1e3);
+        let status = done.as_ref().map_or_else(ToString::to_string, |()| "0".to_owned());
+        self.lock().push(LoggedCommand { at_unix_ns, command, took_ms, status: Some(status) });
+        done
+    }
+
     /// Runs a command to its end, whatever that is. `tick` is called several times a second.
     pub(crate) fn run_watched(
         &self,

@@ -165,6 +165,17 @@ pub enum PlaceError {
         /// The next step.
         next: Option<String>,
     },
+    /// A limit or setting of the study that this machine cannot give; without it the level would be
+    /// another condition.
+    #[error("cannot set {what}: {why}")]
+    Limit {
+        /// What the study asks for.
+        what: String,
+        /// One line.
+        why: String,
+        /// The next step.
+        next: Option<String>,
+    },
     /// One of several instances did not come up.
     #[error("instance {ordinal} of {count}: {error}")]
     Instance {
@@ -246,7 +257,7 @@ impl PlaceError {
             PlaceError::Sql { .. } => None,
             PlaceError::Io { source, .. } => (source.kind() == io::ErrorKind::PermissionDenied)
                 .then(|| "run as root, or set CETERIS_CACHE to a directory of your own".into()),
-            PlaceError::Engine { next, .. } => next.clone(),
+            PlaceError::Engine { next, .. } | PlaceError::Limit { next, .. } => next.clone(),
             PlaceError::Instance { error, .. } => error.hint(),
             PlaceError::Other(_) => None,
         }

@@ -13,6 +13,7 @@ use mysql::prelude::Queryable;
 use study::ConfigValue;
 
 use crate::cache::random_hex;
+use crate::child::Confinement;
 use crate::command::{CommandLog, Invocation, executable, find_program, full_disk};
 use crate::error::PlaceError;
 use crate::instance::Endpoint;
@@ -71,7 +72,7 @@ pub(crate) fn initialise(
         },
     }
     let password = random_hex(16)?;
-    let mut server = Server::start(package, dir, user, journal, log)?;
+    let mut server = Server::start(package, dir, user, &Confinement::default(), journal, log)?;
     let open = Endpoint {
         socket: Some(socket_of(dir)),
         tcp: None,

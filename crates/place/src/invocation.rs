@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock};
 
+use crate::child::{Confinement, Preparation};
 use crate::user::ServerUser;
 
 /// A command that can be both run and written down.
@@ -25,6 +26,7 @@ pub(crate) struct Invocation {
     stdin: Option<PathBuf>,
     output: Option<std::fs::File>,
     server: bool,
+    confinement: Confinement,
 }
 
 impl Invocation {
@@ -39,6 +41,7 @@ impl Invocation {
             stdin: None,
             output: None,
             server: false,
+            confinement: Confinement::default(),
         }
     }
 
@@ -111,9 +114,16 @@ impl Invocation {
         self
     }
 
+    /// Runs it under these limits, scheduling and memory policy.
+    pub fn confined(mut self, confinement: &Confinement) -> Self {
+        self.env.extend(confinement.environment());
+        self.confinement = confinement.clone();
+        self
+    }
+
     /// As a person would type it.
     pub fn quoted(&self) -> String {
-        let mut words: Vec<String> = Vec::new();
+        let mut words = self.confinement.words();
         if let Some(name) = self.user.as_ref().and_then(ServerUser::switch_name) {
             words.extend(["runuser", "-u", name, "--"].map(str::to_owned));
         }
@@ -164,39 +174,14 @@ impl Invocation {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
             }
         }
-        if let Some(user) = &self.user {
-            user.apply(&mut command);
-        }
-        let server = self.server;
-        let conductor = rustix::process::getpid();
+        let user = self.user.as_ref().and_then(ServerUser::switch_ids);
+        let preparation = Preparation::new(self.server, user, &self.confinement)?;
         // SAFETY: between fork and exec only plain system calls are made: no allocation, no lock.
-        // std switches the user before it calls this, which matters: changing credentials clears
-        // the parent-death signal.
         unsafe {
-            command.pre_exec(move || prepare_child(server, conductor));
+            command.pre_exec(move || preparation.run());
         }
         Ok(command)
     }
-}
-
-/// Runs in the child, after the user was switched and before the program is executed.
-fn prepare_child(server: bool, conductor: rustix::process::Pid) -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, Signal};
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The conductor may have died before the line above; then nobody would ever signal.
-    if rustix::process::getppid() != Some(conductor) {
-        return Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()));
-    }
-    if server {
-        rustix::process::setsid()?;
-        let none = Rlimit { current: Some(0), maximum: Some(0) };
-        rustix::process::setrlimit(Resource::Core, none)?;
-        let files = rustix::process::getrlimit(Resource::Nofile);
-        let all = Rlimit { current: files.maximum, maximum: files.maximum };
-        // An unlimited hard limit may exceed what the kernel grants; the old soft limit then stays.
-        let _ = rustix::process::setrlimit(Resource::Nofile, all);
-    }
-    Ok(())
 }
 
 type Request = (Command, Sender<io::Result<Child>>);

@@ -21,7 +21,7 @@ use crate::cache::{Cache, Lock, make_directory, random_hex};
 use crate::error::PlaceError;
 
 pub use made::Made;
-pub(crate) use made::{LABEL, NAME_PREFIX};
+pub(crate) use made::{LABEL, NAME_PREFIX, current, remove_cgroup};
 
 /// The environment variable that every started process carries.
 pub(crate) const VARIABLE: &str = "CETERIS_JOURNAL";
@@ -209,6 +209,29 @@ fn unfinished(text: &[u8]) -> Vec<Made> {
 
 fn read(json: &[u8]) -> Option<Made> {
     serde_json::from_slice(json).ok()
+}
+
+/// Whose journal, beside `own`, says that this kernel setting is changed: the process id, and whether it
+/// is alive.
+pub(crate) fn holder(
+    cache: &Cache,
+    own: &Journal,
+    setting: &Path,
+) -> Result<Option<(String, bool)>, PlaceError> {
+    let _making = Lock::wait(&cache.root().join(".lock"), || ())?;
+    let room = cache.room("journal");
+    let listed = fs::read_dir(&room).map_err(PlaceError::io("list", &room))?;
+    for dir in listed.flatten().map(|entry| entry.path()).filter(|dir| *dir != own.inner.dir) {
+        let path = dir.join("entries");
+        let (Ok(file), Ok(text)) = (File::open(&path), fs::read(&path)) else { continue };
+        let holds = |made: &Made| matches!(made, Made::Setting { path, .. } if path == setting);
+        if unfinished(&text).iter().any(holds) {
+            let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let pid = id.split('-').next().unwrap_or_default().to_owned();
+            return Ok(Some((pid, !locked_soon(&file))));
+        }
+    }
+    Ok(None)
 }
 
 /// Processes whose environment carries this marker.

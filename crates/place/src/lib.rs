@@ -6,8 +6,12 @@
 
 mod allowance;
 mod cache;
+mod cgroup;
+mod child;
 mod command;
 mod dataset;
+mod directory;
+mod disk;
 mod dsn;
 mod engine;
 mod error;
@@ -16,6 +20,7 @@ mod initialise;
 mod instance;
 mod invocation;
 mod journal;
+mod machine;
 mod package;
 mod password;
 mod placement;
@@ -37,6 +42,7 @@ pub use image::{Guest, RootTar, root_tar};
 pub use instance::{Channel, Endpoint, Instance, InstanceSpec, STATEMENT_LIMIT};
 pub use invocation::quote;
 pub use journal::{Journal, Leftover, Made, clean, leftovers};
+pub use machine::MachineSettings;
 pub use package::{
     Flavour, Package, PackageListing, Version, check_package_name, list_packages, resolve_package,
 };
@@ -48,3 +54,4 @@ pub use placement::{
 pub use progress::{Progress, Quiet};
 pub use settings::{LOADING, file_settings};
 pub use tools::Tools;
+pub use user::ServerUser;

@@ -18,6 +18,7 @@ use crate::dataset::DatasetKey;
 use crate::error::PlaceError;
 use crate::instance::{Instance, InstanceSpec};
 use crate::invocation::quote;
+use crate::machine::MachineSettings;
 use crate::package::{Package, PackageListing, find_package, resolve_package};
 use crate::progress::Progress;
 use crate::remote::Remote;
@@ -223,7 +224,9 @@ pub fn list_placements(packages: &[PackageListing], log: &CommandLog) -> Vec<Pla
     let host = match (ServerUser::find(), usable.is_empty()) {
         (Err(error), _) => Err(error.to_string()),
         (Ok(_), true) => Err("no server package can be used, see below".to_owned()),
-        (Ok(user), false) => Ok(format!("servers run as the user {}", user.name)),
+        (Ok(user), false) => {
+            Ok(format!("servers run as the user {}, {}", user.name, host::limits()))
+        }
     };
     let later = |engine: String| Err(format!("not in this version of ceteris yet; {engine}"));
     let kubectl = answer(log, Invocation::new("kubectl").args(["version", "-o", "json"]));
@@ -270,10 +273,11 @@ pub fn planned_commands(setup: &Setup, data: &str, seed: u64, cache: &Cache) -> 
     };
     let dataset = DatasetKey::new(&package, setup, data, seed);
     let plan = Planned { setup, package: &package, dataset: &dataset, cache };
-    let mut commands = match placer(&setup.placement) {
+    let mut commands = MachineSettings::planned(&setup.host, &cache.room("instances"));
+    commands.extend(match placer(&setup.placement) {
         Ok(placer) => placer.planned(&plan),
         Err(error) => vec![format!("# {error}")],
-    };
+    });
     commands.push("ceteris worker  # told on standard input what to drive".to_owned());
     commands
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 use rustix::process::{Pid, Signal};
 
+use crate::child::Confinement;
 use crate::command::{CommandLog, Invocation, full_disk, last_lines, missing_library, status_text};
 use crate::error::PlaceError;
 use crate::instance::{Endpoint, WRITE_LIMIT};
@@ -62,6 +63,7 @@ impl Server {
         package: &Package,
         dir: &Path,
         user: &ServerUser,
+        confinement: &Confinement,
         journal: &Journal,
         log: &CommandLog,
     ) -> Result<Server, PlaceError> {
@@ -81,8 +83,20 @@ impl Server {
             .env(&environment(package, journal))
             .user(user)
             .output(output)
+            .confined(confinement)
             .server();
-        let child = log.start(invocation)?;
+        let child = log.start(invocation).map_err(|error| {
+            // What the child could not do before it became the server stands in its log.
+            let said = fs::read_to_string(&log_path).unwrap_or_default();
+            match said.lines().find(|line| line.starts_with("ceteris: ")) {
+                None => error,
+                Some(line) => PlaceError::Engine {
+                    what: error.to_string(),
+                    lines: vec![line.to_owned()],
+                    next: None,
+                },
+            }
+        })?;
         Ok(Server { dir: dir.to_owned(), child, ended: None })
     }
 

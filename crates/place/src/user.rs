@@ -4,15 +4,13 @@
 //! themselves. Servers refuse to run as root for good reason, and a study must not either.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 
 use crate::error::PlaceError;
 
 /// Who runs servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ServerUser {
+pub struct ServerUser {
     /// Name for people.
     pub name: String,
     /// User id.
@@ -25,6 +23,9 @@ pub(crate) struct ServerUser {
 
 impl ServerUser {
     /// Finds the user for this process.
+    ///
+    /// # Errors
+    /// For root where neither user exists.
     pub fn find() -> Result<ServerUser, PlaceError> {
         let passwd = Path::new("/etc/passwd");
         let text = std::fs::read_to_string(passwd).map_err(PlaceError::io("read", passwd))?;
@@ -45,12 +46,9 @@ impl ServerUser {
         Ok(ServerUser { name, uid, gid: rustix::process::getegid().as_raw(), switch: false })
     }
 
-    /// Makes a command run as this user. Supplementary groups are dropped: std clears them itself
-    /// when root sets a user id.
-    pub fn apply(&self, command: &mut Command) {
-        if self.switch {
-            command.uid(self.uid).gid(self.gid);
-        }
+    /// User and group id to switch to, if we have to.
+    pub fn switch_ids(&self) -> Option<(u32, u32)> {
+        self.switch.then_some((self.uid, self.gid))
     }
 
     /// The name to switch to, if we have to.
@@ -59,7 +57,7 @@ impl ServerUser {
     }
 
     /// Gives a path to this user.
-    pub fn own(&self, path: &Path) -> Result<(), PlaceError> {
+    pub(crate) fn own(&self, path: &Path) -> Result<(), PlaceError> {
         if self.switch {
             std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
                 .map_err(PlaceError::io("change the owner of", path))?;
@@ -71,7 +69,7 @@ impl ServerUser {
     ///
     /// # Errors
     /// Names the first directory that is closed to it.
-    pub fn check_reach(&self, path: &Path) -> Result<(), PlaceError> {
+    pub(crate) fn check_reach(&self, path: &Path) -> Result<(), PlaceError> {
         let path = path.canonicalize().map_err(PlaceError::io("find", path))?;
         let mut above: Vec<&Path> = path.ancestors().collect();
         above.reverse();

@@ -171,7 +171,7 @@ fn a_wrong_override_is_told_in_its_own_text() {
         ("question=[]", 1, 8, "`question` cannot be overridden"),
         ("question.name=x", 1, 13, "does not exist"),
         ("server.config.port=3306", 1, 18, "cannot be set in a study"),
-        ("placement.kvm={}", 1, 13, "cannot place a server in `kvm` yet"),
+        ("placement.kmv={}", 1, 13, "does not exist"),
         ("server.config.innodb_flush_log_at_trx_commit=0", 1, 44, "has no effect"),
         ("server.config.max_connections=4", 15, 1, "8 connections cannot reach"),
         ("=3", 1, 1, "does not exist"),

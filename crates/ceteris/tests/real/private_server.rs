@@ -19,13 +19,6 @@ pub struct PrivateServer {
     dir: TempDir,
 }
 
-/// Who may run a server when we are root: `mysql`, or `nobody` where Debian's package that makes
-/// the first is not installed.
-fn server_user() -> &'static str {
-    let known = Command::new("id").arg("mysql").output();
-    if known.is_ok_and(|known| known.status.success()) { "mysql" } else { "nobody" }
-}
-
 impl PrivateServer {
     /// `None`, loudly, where there is no MariaDB. The laboratory's turn is ours meanwhile.
     pub fn start(lab: &Laboratory) -> Option<PrivateServer> {
@@ -36,27 +29,21 @@ impl PrivateServer {
         lab.write("password", &format!("{PASSWORD}\n"));
         let dir = tempfile::Builder::new().prefix("cb").tempdir_in("/tmp").unwrap();
         std::fs::create_dir(dir.path().join("data")).unwrap();
-        let root = std::fs::metadata("/proc/self").is_ok_and(|of| {
-            use std::os::unix::fs::MetadataExt;
-            of.uid() == 0
-        });
-        if root {
-            let owner = format!("{}:", server_user());
+        let ids = place::ServerUser::find().unwrap().switch_ids();
+        if let Some((uid, gid)) = ids {
+            let owner = format!("{uid}:{gid}");
             let given = Command::new("chown").arg("-R").arg(&owner).arg(dir.path()).status();
             assert!(given.unwrap().success(), "chown to {owner}");
         }
         let command = |program: &Path| {
-            let mut command = if root {
-                let mut command = Command::new("setpriv");
-                let id = |flag: &str| {
-                    let told = Command::new("id").args([flag, server_user()]).output().unwrap();
-                    String::from_utf8_lossy(&told.stdout).trim().to_owned()
-                };
-                command.arg(format!("--reuid={}", id("-u")));
-                command.arg(format!("--regid={}", id("-g"))).arg("--clear-groups").arg(program);
-                command
-            } else {
-                Command::new(program)
+            let mut command = match ids {
+                Some((uid, gid)) => {
+                    let mut command = Command::new("setpriv");
+                    command.arg(format!("--reuid={uid}")).arg(format!("--regid={gid}"));
+                    command.arg("--clear-groups").arg(program);
+                    command
+                }
+                None => Command::new(program),
             };
             command.arg("--no-defaults").arg(format!("--datadir={}/data", dir.path().display()));
             command.stdin(Stdio::null());

@@ -19,12 +19,13 @@ use study::{Bytes, ContainerNetwork, ContainerStorage, Cpus, DockerPlacement};
 
 use self::container::{Container, IN_LAYER, INNER_PORT, Recipe, Volume, copy_in, create_volume};
 use self::instance::DockerInstance;
-use super::host::{PrivateDirectory, empty_dataset, free_port, port_was_taken, with_setting};
+use super::host::{empty_dataset, free_port, port_was_taken, with_setting};
 use super::{Placer, Planned};
 use crate::allowance::Allowance;
 use crate::cache::make_directory;
 use crate::command::{CommandLog, Invocation};
 use crate::dataset::Dataset;
+use crate::directory::PrivateDirectory;
 use crate::engine::{Engine, EngineFacts};
 use crate::error::PlaceError;
 use crate::image::root_tar;

@@ -4,6 +4,13 @@
 //! the journal, and the server is dead before its files go. Whatever fails on the way, dropping the
 //! half-made instance undoes it.
 
+mod allocator;
+mod buffer_pool;
+mod condition;
+mod layout;
+mod readback;
+mod topology;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
@@ -12,22 +19,25 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use study::ConfigValue;
+use study::{ConfigValue, Placement, Setup};
 
+use self::condition::Condition;
 use super::{Placer, Planned};
 use crate::allowance::Allowance;
-use crate::cache::{Cache, make_directory, short_id};
+use crate::cache::{Cache, make_directory};
+use crate::cgroup::{Cgroup, Hierarchies, Limits};
 use crate::command::{CommandLog, Invocation, status_text};
 use crate::dataset::{self, Dataset, DatasetKey};
+use crate::directory::PrivateDirectory;
 use crate::error::PlaceError;
 use crate::initialise::{ADMINISTRATOR, initialise};
 use crate::instance::{Endpoint, Instance, InstanceSpec};
-use crate::journal::{Journal, Made};
+use crate::journal::{Journal, NAME_PREFIX};
+use crate::machine;
 use crate::package::Package;
-use crate::server::{STOP_LIMIT, Server, check_socket, error_lines, socket_of};
+use crate::server::{STOP_LIMIT, Server, error_lines, socket_of};
 use crate::settings::{self, Listen, file_settings};
 use crate::tools::Tools;
-use crate::tree;
 use crate::user::ServerUser;
 
 /// Ports tried before giving up: between asking for a free one and using it, others may come.
@@ -35,68 +45,39 @@ const PORT_ATTEMPTS: u32 = 5;
 /// A complete shutdown may have a large change buffer to merge.
 pub(super) const HALT_LIMIT: Duration = Duration::from_secs(1800);
 
-/// Every name that [`HostInstance`] gives to a fingerprint. The audit's tests read them: a difference
-/// in one of them must be the consequence of a factor that the audit knows.
-pub const FINGERPRINT_NAMES: [&str; 7] = [
+/// Every name that [`HostInstance`] gives to a fingerprint; of those of the placement the ones whose
+/// settings are in force. The audit's tests read them: a difference in one of them must be the factor,
+/// or the consequence of one that the audit knows.
+pub const FINGERPRINT_NAMES: [&str; 17] = [
     "place.dataset.clone_hash",
     "place.dataset.hash",
     "place.package.binary",
     "place.package.hash",
     "place.package.name",
     "place.package.version",
+    "place.placement.allocator",
+    "place.placement.cpus",
+    "place.placement.huge_pages",
+    "place.placement.io_weight",
+    "place.placement.kind",
+    "place.placement.memory_bytes",
+    "place.placement.memory_nodes",
+    "place.placement.nice",
+    "place.placement.numa",
+    "place.placement.scheduler",
     "place.user",
 ];
 
 /// A server process on this machine, in a private directory of its own.
 pub struct HostInstance {
-    // Dropped in this order: first the server, then its directory.
+    // Dropped in this order: first the server, then its control groups and its directory.
     server: Server,
+    cgroup: Cgroup,
     directory: PrivateDirectory,
     data_dir: PathBuf,
     endpoint: Endpoint,
     fingerprint: BTreeMap<String, String>,
-}
-
-/// A journalled directory below `instances/`, removed when dropped.
-pub(super) struct PrivateDirectory {
-    pub(super) path: PathBuf,
-    journal: Journal,
-    removed: bool,
-}
-
-impl PrivateDirectory {
-    pub(super) fn make(
-        cache: &Cache,
-        user: &ServerUser,
-        journal: &Journal,
-    ) -> Result<Self, PlaceError> {
-        let path = cache.room("instances").join(short_id()?);
-        check_socket(&path)?;
-        user.check_reach(&cache.room("instances"))?;
-        journal.begin(&Made::Directory { path: path.clone() })?;
-        let directory = PrivateDirectory { path, journal: journal.clone(), removed: false };
-        for path in [&directory.path, &directory.path.join("tmp")] {
-            make_directory(path, 0o700)?;
-            user.own(path)?;
-        }
-        Ok(directory)
-    }
-
-    /// Tried once: what cannot be removed stays in the journal, where `ceteris doctor` finds it.
-    pub(super) fn remove(&mut self) -> Result<(), PlaceError> {
-        if std::mem::replace(&mut self.removed, true) {
-            return Ok(());
-        }
-        tree::remove_tree(&self.path)?;
-        self.journal.end(&Made::Directory { path: self.path.clone() })
-    }
-}
-
-impl Drop for PrivateDirectory {
-    fn drop(&mut self) {
-        // Nobody is left to tell.
-        let _ = self.remove();
-    }
+    allowance: Allowance,
 }
 
 /// Processes on this machine.
@@ -104,39 +85,92 @@ pub(super) struct Host;
 
 impl Placer for Host {
     fn check(&self, spec: &InstanceSpec, tools: Tools) -> Result<(), PlaceError> {
-        let config = &spec.setup.server.config;
         ServerUser::find()?.check_reach(&spec.package.binary())?;
-        settings::render(config, &spec.package, tools.cache.root(), Listen::SocketOnly).map(drop)
+        condition::check_io_weight(&spec.setup, &tools.cache.room("instances"))?;
+        for condition in Condition::all(&spec.setup, tools.log)? {
+            condition.groups(&group_name("check"))?;
+            let root = tools.cache.root();
+            settings::render(&condition.config, &spec.package, root, Listen::SocketOnly)?;
+        }
+        Ok(())
     }
 
     fn start(&self, spec: &InstanceSpec, tools: Tools) -> Result<Box<dyn Instance>, PlaceError> {
         start(spec, tools)
     }
 
-    fn planned(&self, Planned { setup, package, dataset, cache }: &Planned) -> Vec<String> {
-        let instance = cache.room("instances").join("INSTANCE");
-        let snapshot = cache.room("datasets").join(&dataset.hash).join("data");
-        let copy = Invocation::new("cp")
-            .args(["-a", "--reflink=auto", "--sparse=auto"])
-            .arg(snapshot)
-            .arg(instance.join("data"));
-        let config = settings::render(&setup.server.config, package, &instance, Listen::Port(0));
-        let config = match config {
-            Ok(text) => {
-                let text = text.replace("port = 0\n", "port = PORT\n");
-                format!("cat > {} <<'EOF'\n{text}EOF", instance.join("my.cnf").display())
-            }
-            Err(error) => format!("# {error}"),
+    fn planned(&self, plan: &Planned) -> Vec<String> {
+        let conditions = match Condition::all(plan.setup, &CommandLog::default()) {
+            Ok(conditions) => conditions,
+            Err(error) => return vec![format!("# {error}")],
         };
-        let mut server = Invocation::of(&package.mysqld)
-            .path_option("defaults-file", &instance.join("my.cnf"))
-            .bare()
-            .env(&package.env);
-        if let Ok(user) = ServerUser::find() {
-            server = server.user(&user);
-        }
-        vec![copy.quoted(), config, server.quoted()]
+        let one = conditions.len() == 1;
+        let each = conditions.into_iter().enumerate().flat_map(|(ordinal, condition)| {
+            let name = if one { "INSTANCE".to_owned() } else { format!("INSTANCE{ordinal}") };
+            planned_instance(plan, condition, &name)
+        });
+        each.collect()
     }
+}
+
+/// The commands of one instance, whose short name is `name`.
+fn planned_instance(plan: &Planned, mut condition: Condition, name: &str) -> Vec<String> {
+    let Planned { setup, package, dataset, cache } = plan;
+    let instance = cache.room("instances").join(name);
+    let snapshot = cache.room("datasets").join(&dataset.hash).join("data");
+    let copy = Invocation::new("cp")
+        .args(["-a", "--reflink=auto", "--sparse=auto"])
+        .arg(snapshot)
+        .arg(instance.join("data"));
+    let config = settings::render(&condition.config, package, &instance, Listen::Port(0));
+    let config = match config {
+        Ok(text) => {
+            let text = text.replace("port = 0\n", "port = PORT\n");
+            format!("cat > {} <<'EOF'\n{text}EOF", instance.join("my.cnf").display())
+        }
+        Err(error) => format!("# {error}"),
+    };
+    let mut commands = vec![copy.quoted(), config];
+    match condition.groups(&group_name(name)) {
+        Ok(groups) => {
+            commands.extend(groups.commands());
+            condition.confinement.groups = groups.groups();
+        }
+        Err(error) => commands.push(format!("# {error}")),
+    }
+    commands.extend(machine::planned_before_start(&setup.host));
+    let mut server = Invocation::of(&package.mysqld)
+        .path_option("defaults-file", &instance.join("my.cnf"))
+        .bare()
+        .env(&package.env)
+        .confined(&condition.confinement);
+    if let Ok(user) = ServerUser::find() {
+        server = server.user(&user);
+    }
+    commands.push(server.quoted());
+    commands
+}
+
+/// Whether this process may limit servers, for people.
+pub(super) fn limits() -> String {
+    let some = Limits { memory_bytes: Some(1 << 30), ..Limits::default() };
+    match Hierarchies::own().plan(&some, &group_name("check")) {
+        Ok(_) => "limits by control groups can be set".to_owned(),
+        Err(error) => format!("without limits: {error}"),
+    }
+}
+
+/// The name of an instance's control groups.
+fn group_name(instance: &str) -> String {
+    format!("{NAME_PREFIX}{instance}")
+}
+
+/// The condition of one instance of a setup.
+fn condition_of(setup: &Setup, ordinal: u32, log: &CommandLog) -> Result<Condition, PlaceError> {
+    Condition::all(setup, log)?
+        .into_iter()
+        .nth(ordinal as usize)
+        .ok_or_else(|| PlaceError::Other(format!("the setup has no instance {ordinal}")))
 }
 
 /// Brings an instance up and returns when it answers a query.
@@ -150,7 +184,12 @@ pub(super) fn start(
     spec: &InstanceSpec,
     Tools { cache, journal, log }: Tools,
 ) -> Result<Box<dyn Instance>, PlaceError> {
-    let config = &spec.setup.server.config;
+    let Placement::Host(host) = &spec.setup.placement else {
+        return Err(PlaceError::Other("this is not a host placement".to_owned()));
+    };
+    let mut condition = condition_of(&spec.setup, spec.ordinal, log)?;
+    let config = condition.config.clone();
+    let config = &config;
     let user = ServerUser::find()?;
     user.check_reach(&spec.package.binary())?;
     // Refused before anything is made.
@@ -167,7 +206,12 @@ pub(super) fn start(
     let data_dir = directory.path.join("data");
     let clone = dataset.clone_to(&data_dir, &user, log)?;
     let password = dataset.password()?;
-    let fingerprint = BTreeMap::from(
+    let short_name = directory.path.file_name().unwrap_or_default().to_string_lossy();
+    let groups = condition.groups(&group_name(&short_name))?;
+    let cgroup = Cgroup::make(&groups, journal, log)?;
+    condition.confinement.groups = groups.groups();
+    machine::before_start(&spec.setup.host, log)?;
+    let mut fingerprint = BTreeMap::from(
         [
             ("place.package.name", spec.package.name.clone()),
             ("place.package.hash", spec.package.hash.clone()),
@@ -186,7 +230,14 @@ pub(super) fn start(
         let path = directory.path.join("my.cnf");
         fs::write(&path, text).map_err(PlaceError::io("write", &path))?;
         user.own(&path)?;
-        let mut server = Server::start(&spec.package, &directory.path, &user, journal, log)?;
+        let mut server = Server::start(
+            &spec.package,
+            &directory.path,
+            &user,
+            &condition.confinement,
+            journal,
+            log,
+        )?;
         let endpoint = Endpoint {
             socket: Some(socket_of(&directory.path)),
             tcp: Some(("127.0.0.1".to_owned(), port)),
@@ -195,12 +246,16 @@ pub(super) fn start(
         };
         match server.await_ready(&endpoint) {
             Ok(_) => {
+                let found = readback::read(server.pid(), host, &condition, groups.by_quota)?;
+                fingerprint.extend(found.told);
                 return Ok(Box::new(HostInstance {
                     server,
+                    cgroup,
                     directory,
                     data_dir,
                     endpoint,
                     fingerprint,
+                    allowance: found.allowance,
                 }));
             }
             Err(PlaceError::Refused { lines, .. })
@@ -289,7 +344,7 @@ impl Instance for HostInstance {
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance::default()
+        self.allowance.clone()
     }
 
     fn alive(&mut self) -> Result<(), String> {
@@ -320,8 +375,9 @@ impl Instance for HostInstance {
         let ended = self.server.stop(STOP_LIMIT);
         // Read before the error log is gone with the rest.
         let clean = self.clean_end(ended);
+        let groups = self.cgroup.remove();
         self.directory.remove()?;
-        clean
+        groups.and(clean)
     }
 }
 

@@ -35,7 +35,8 @@ const HOST: &[Key] = &[
         Kind::Word(&["none", "spread", "pack", "list"]),
         "`none`",
         "binds instances to processors and the memory of their nodes: in turn over the nodes, one \
-         node after the other, or as `assign_list` says",
+         node after the other, or as `assign_list` says; each has a count of `cpus` of its node to \
+         itself, or shares all of it",
     ),
     key(
         "assign_list",

@@ -33,11 +33,9 @@ impl Server {
         let dir = tempfile::Builder::new().prefix("cw").tempdir_in("/tmp").unwrap();
         let data = dir.path().join("data");
         std::fs::create_dir(&data).unwrap();
-        if rustix::process::geteuid().is_root() {
+        if let Some((uid, gid)) = place::ServerUser::find().unwrap().switch_ids() {
             for path in [dir.path(), &data] {
-                let owner = format!("{}:", server_user());
-                let status = Command::new("chown").arg(&owner).arg(path).status().unwrap();
-                assert!(status.success(), "chown to {owner}");
+                std::os::unix::fs::chown(path, Some(uid), Some(gid)).unwrap();
             }
         }
         let socket_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -131,22 +129,11 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Who may run a server when we are root: `mysql`, or `nobody` where Debian's package that makes
-/// the first is not installed.
-fn server_user() -> &'static str {
-    let known = Command::new("id").arg("mysql").output();
-    if known.is_ok_and(|known| known.status.success()) { "mysql" } else { "nobody" }
-}
-
 /// A command that runs as an unprivileged user if we are root, quietly.
 fn unprivileged(program: &Path, dir: &tempfile::TempDir) -> Command {
     let mut command = Command::new(program);
-    if rustix::process::geteuid().is_root() {
-        let id = |flag: &str| -> u32 {
-            let output = Command::new("id").args([flag, server_user()]).output().unwrap();
-            String::from_utf8_lossy(&output.stdout).trim().parse().expect("a user id")
-        };
-        command.gid(id("-g")).uid(id("-u"));
+    if let Some((uid, gid)) = place::ServerUser::find().unwrap().switch_ids() {
+        command.gid(gid).uid(uid);
     }
     command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::null());
     // Servers name their temporary files by process ids, which are not unique between containers.

@@ -8,10 +8,11 @@ use study::{ContainerNetwork, ContainerStorage};
 use super::container::{Container, Recipe, Volume};
 use crate::allowance::Allowance;
 use crate::dataset::Dataset;
+use crate::directory::PrivateDirectory;
 use crate::engine::EngineFacts;
 use crate::error::PlaceError;
 use crate::instance::{Endpoint, Instance};
-use crate::placement::host::{HALT_LIMIT, PrivateDirectory};
+use crate::placement::host::HALT_LIMIT;
 use crate::server::{STOP_LIMIT, error_lines};
 
 /// A server in a container, with its private directory.

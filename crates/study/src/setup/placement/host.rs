@@ -148,7 +148,9 @@ impl HostPlacement {
             Some(Contradiction { key, message: message.to_owned(), hint })
         };
         let listed = self.assign == Assign::List;
-        if self.assign != Assign::None && self.cpus.is_some() {
+        // With `spread` and `pack` a count says how many of its node an instance gets.
+        let counted = matches!(self.cpus, None | Some(Cpus::Count(_)));
+        if listed && self.cpus.is_some() || self.assign != Assign::None && !counted {
             let message = "`cpus` and `assign` both say which processors an instance has";
             return found("assign", message, "leave one of them out");
         }
