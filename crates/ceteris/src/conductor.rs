@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use place::{Cache, CommandLog, Journal};
+use place::{Cache, CommandLog, Journal, MachineSettings};
 use store::{Outcome, ResultFile, RunKey, RunRecord, StoredRun};
 use study::{Cell, OnFailure, Plan, PlannedQuestion, Setup, Study};
 
@@ -164,7 +164,10 @@ impl Conductor<'_> {
     /// Whether the cell's placement can be had here: told before anything is measured.
     fn check_place(&self, cell: &Cell, prepared: &Prepared) -> Result<(), Failure> {
         let spec = prepared.instance(&cell.setup);
-        place::check(&spec, self.tools.placing).map_err(|error| {
+        let instances = self.tools.placing.cache.root();
+        let checked = MachineSettings::check(&cell.setup.host, instances)
+            .and_then(|()| place::check(&spec, self.tools.placing));
+        checked.map_err(|error| {
             let failure = Failure::from(error);
             let message = format!("{} cannot be built: {}", describe(cell), failure.message);
             Failure { message, ..failure }

@@ -38,9 +38,10 @@ pub fn serve() -> Ended {
 
 fn answer(request: Request, stop: &AtomicBool) -> Result<Reply, String> {
     match request {
-        Request::Load { workload, target, seed, threads } => {
+        Request::Load { workload, target, seed, threads, standing } => {
             let mut on_progress = |progress| tell(&Reply::Loading(progress));
-            workload::load_private(&workload, &target, seed, threads, &mut on_progress)
+            let load = if standing { workload::load_standing } else { workload::load_private };
+            load(&workload, &target, seed, threads, &mut on_progress)
                 .map(Reply::Loaded)
                 .map_err(|error| with_hint(failure::chain(&error), error.hint()))
         }

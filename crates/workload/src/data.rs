@@ -12,6 +12,7 @@ mod redo;
 mod row;
 mod schema;
 mod server;
+mod standing;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub use ownership::{
     Cleaned, FoundTable, OWNERSHIP_TABLE, Prepared, Survey, TableState, drop_named, drop_own,
     prepare, survey,
 };
+pub use standing::load_standing;
 
 /// Database that holds the tables, where the target names none.
 pub const DATABASE: &str = "sbtest";

@@ -13,7 +13,7 @@ mod script;
 pub use data::{
     Cleaned, DATABASE, DataFacts, FoundTable, LoadError, LoadProgress, OWNERSHIP_TABLE, Planned,
     Prepared, Survey, TableState, describe_data, drop_named, drop_own, load_data, load_private,
-    prepare, survey, tables,
+    load_standing, prepare, survey, tables,
 };
 pub use oltp::{drive, only_reads, rehearse_point_selects, statement_count};
 pub use script::check_script;

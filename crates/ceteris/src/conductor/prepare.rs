@@ -61,7 +61,11 @@ impl Preparer {
         talk: &Talk,
         interrupt: &Interrupt,
     ) -> Result<Prepared, Failure> {
-        let package = self.package(&setup.server.package, placing, talk)?;
+        if place::loads_in_place(&setup.placement) {
+            let package = place::package_for(setup, placing.cache, placing.log, talk)?;
+            return Ok(Prepared { package: Arc::new(package), dataset: None });
+        }
+        let package = self.package(setup, placing, talk)?;
         let data = describe_data(&setup.workload)?;
         let key = DatasetKey::new(&package, setup, &data, DATA_SEED);
         if let Some(dataset) = self.datasets.get(&key.hash) {
@@ -79,15 +83,16 @@ impl Preparer {
 
     fn package(
         &mut self,
-        name: &str,
+        setup: &Setup,
         placing: place::Tools,
         talk: &Talk,
     ) -> Result<Arc<Package>, Failure> {
+        let name = &setup.server.package;
         if let Some(package) = self.packages.get(name) {
             return Ok(Arc::clone(package));
         }
-        let package = Arc::new(place::resolve_package(name, placing.cache, placing.log, talk)?);
-        self.packages.insert(name.to_owned(), Arc::clone(&package));
+        let package = Arc::new(place::package_for(setup, placing.cache, placing.log, talk)?);
+        self.packages.insert(name.clone(), Arc::clone(&package));
         Ok(package)
     }
 }
@@ -108,19 +113,44 @@ fn load(
         let value = study::ConfigValue::Text(value.to_owned());
         setup.server.config.entry(name.to_owned()).or_insert(value);
     }
-    // Loaded where it is quickest and nothing else plays a part: the bytes are the same everywhere.
-    setup.placement = study::Placement::default();
+    // Where it is quickest and nothing else plays a part: the bytes are the same everywhere.
+    setup.placement = place::loading_placement(package, &setup.placement);
     setup.load.connect = Connect::Socket;
     talk.passing("starting a server to load the dataset");
     let prepared = Prepared { package: Arc::clone(package), dataset: None };
     let mut target = Target::place(&setup, &prepared, placing)?;
-    let address = target.addresses(Connect::Socket)?.remove(0);
+    let facts = fill(&setup, &mut target, false, placing, talk, interrupt)?;
+    talk.passing("keeping the dataset as a snapshot");
+    let instance =
+        target.into_single().ok_or_else(|| Failure::new("no instance to keep a dataset from"))?;
+    let dataset = Dataset::save(instance, placing.cache, key, &facts)?;
+    talk.clear();
+    talk.say(&format!(
+        "dataset verified and kept: {}, {}",
+        setup.workload.name(),
+        bytes(dataset.bytes() as f64)
+    ));
+    Ok(dataset)
+}
+
+/// Has a worker create, fill and verify the tables of `setup` in the first instance of `target`.
+/// `standing`: the server is not ours, so that tables of others stay and ours are made anew.
+pub fn fill(
+    setup: &Setup,
+    target: &mut Target,
+    standing: bool,
+    placing: place::Tools,
+    talk: &Talk,
+    interrupt: &Interrupt,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let address = target.addresses(setup.load.connect)?.remove(0);
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get()).clamp(2, 8);
     let request = Request::Load {
         workload: setup.workload.clone(),
         target: address,
         seed: DATA_SEED,
         threads: threads as u32,
+        standing,
     };
     let mut worker = WorkerProcess::start(&request, &[], placing.journal.environment())
         .map_err(|error| Failure::new(format!("cannot start the worker: {error}")))?;
@@ -134,8 +164,8 @@ fn load(
             Ok(Reply::Loading(progress)) => {
                 if !begun {
                     begun = true;
-                    let what = format!("loading {} on {}", setup.workload.name(), package.name);
-                    talk.begin(&what, "rows", Some(progress.total));
+                    let (what, whose) = (setup.workload.name(), &setup.server.package);
+                    talk.begin(&format!("loading {what} on {whose}"), "rows", Some(progress.total));
                 }
                 talk.advance(progress.rows);
             }
@@ -157,15 +187,5 @@ fn load(
         talk.end();
     }
     worker.end();
-    talk.passing("keeping the dataset as a snapshot");
-    let instance =
-        target.into_single().ok_or_else(|| Failure::new("no instance to keep a dataset from"))?;
-    let dataset = Dataset::save(instance, placing.cache, key, &facts)?;
-    talk.clear();
-    talk.say(&format!(
-        "dataset verified and kept: {}, {}",
-        setup.workload.name(),
-        bytes(dataset.bytes() as f64)
-    ));
-    Ok(dataset)
+    Ok(facts)
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use load::{DriveEvent, DriveReport, DriveSpec, Second};
 use observe::{Sampled, Sampler};
+use place::MachineSettings;
 use store::{
     CommandRecord, Event, Histogram, InstanceSummary, Latency, Outcome, RunKey, RunRecord, Series,
     Summary,
@@ -13,7 +14,7 @@ use store::{
 use study::{Cell, Setup};
 
 use super::drive;
-use super::prepare::Prepared;
+use super::prepare::{self, Prepared};
 use super::target::Target;
 use super::worker_process::{Silence, WorkerProcess};
 use crate::doubts::{Doubts, doubts};
@@ -82,19 +83,43 @@ fn phases(
     record: &mut RunRecord,
 ) -> Result<(), Broken> {
     begin_phase(tools, record, "place");
+    let machine = MachineSettings::apply(&cell.setup.host, tools.placing)
+        .map_err(|error| Broken::Refused(error.into()))?;
     let mut target =
         Target::place(&cell.setup, prepared, tools.placing).map_err(Broken::Refused)?;
-    let measured = measure(tools, cell, &mut target, record);
+    let measured = restore(tools, cell, &mut target, record)
+        .and_then(|()| measure(tools, cell, &mut target, record));
     record.logs = target.logs();
     // A server that died is told of by `measure`; that it cannot be stopped any more is no news.
     begin_phase(tools, record, "stop");
     let stopped = target.stop();
+    let set_back = machine.set_back().map_err(Failure::from);
     measured?;
+    let stopped = stopped.and(set_back);
     if let Err(failure) = stopped {
         // What was measured was measured; the journal still knows what could not be removed.
         tools.talk.warn(&failure.message);
         event(record, "warning", failure.message);
     }
+    Ok(())
+}
+
+/// The tables of a server that stands already are made anew; a clone needs nothing.
+fn restore(
+    tools: &RunTools,
+    cell: &Cell,
+    target: &mut Target,
+    record: &mut RunRecord,
+) -> Result<(), Broken> {
+    if !place::loads_in_place(&cell.setup.placement) {
+        return Ok(());
+    }
+    begin_phase(tools, record, "restore");
+    let RunTools { placing, talk, interrupt, .. } = *tools;
+    let facts = prepare::fill(&cell.setup, target, true, placing, talk, interrupt)
+        .map_err(Broken::Refused)?;
+    let facts = facts.into_iter().map(|(name, fact)| (format!("place.data.{name}"), fact));
+    record.before.extend(facts);
     Ok(())
 }
 
@@ -105,7 +130,7 @@ fn measure(
     record: &mut RunRecord,
 ) -> Result<(), Broken> {
     let died = |failure: Failure| Broken::Died(failure.message);
-    record.before = target.fingerprint().map_err(died)?;
+    record.before.extend(target.fingerprint().map_err(died)?);
     let request = drive_request(tools, &cell.setup, target, record.key.block)?;
     let prefix = target.worker_prefix();
     let mut worker = WorkerProcess::start(&request, &prefix, tools.placing.journal.environment())

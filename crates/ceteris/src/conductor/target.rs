@@ -17,9 +17,13 @@ use crate::failure::{Failure, chain};
 /// The longest log that is kept whole, bytes.
 const LOG_LIMIT: usize = 256 * 1024;
 
+/// The database of ceteris's own on a server that stands already: `sbtest` may be its owner's.
+const STANDING_DATABASE: &str = "ceteris";
+
 /// The running servers of one run.
 pub struct Target {
     instances: Vec<Box<dyn Instance>>,
+    database: &'static str,
 }
 
 impl Target {
@@ -29,12 +33,18 @@ impl Target {
         prepared: &Prepared,
         placing: place::Tools,
     ) -> Result<Target, Failure> {
-        Ok(Target { instances: place::start_all(&prepared.instance(setup), placing)? })
+        let database = match place::loads_in_place(&setup.placement) {
+            true => STANDING_DATABASE,
+            false => workload::DATABASE,
+        };
+        Ok(Target { instances: place::start_all(&prepared.instance(setup), placing)?, database })
     }
 
     /// How the worker reaches each instance.
     pub fn addresses(&self, connect: Connect) -> Result<Vec<load::Target>, Failure> {
-        self.instances.iter().map(|instance| address(instance.endpoint(), connect)).collect()
+        let address =
+            |instance: &Box<dyn Instance>| address(instance.endpoint(), connect, self.database);
+        self.instances.iter().map(address).collect()
     }
 
     /// Everything observable of the target's conditions, now. What a further instance has by itself
@@ -143,7 +153,7 @@ impl Target {
     }
 }
 
-fn address(endpoint: Endpoint, connect: Connect) -> Result<load::Target, Failure> {
+fn address(endpoint: Endpoint, connect: Connect, database: &str) -> Result<load::Target, Failure> {
     let address = match connect {
         Connect::Socket => endpoint.socket.map(load::Address::Socket),
         Connect::Tcp => endpoint.tcp.map(|(host, port)| load::Address::Tcp(host, port)),
@@ -154,7 +164,7 @@ fn address(endpoint: Endpoint, connect: Connect) -> Result<load::Target, Failure
         address,
         user: endpoint.user,
         password: endpoint.password,
-        database: workload::DATABASE.to_owned(),
+        database: database.to_owned(),
         tls: load::Tls::default(),
     })
 }

@@ -23,6 +23,8 @@ pub enum Request {
         seed: u64,
         /// Connections that load at once.
         threads: u32,
+        /// The server stands already and stays, with tables that are others'.
+        standing: bool,
     },
     /// Drive a workload.
     Drive {
