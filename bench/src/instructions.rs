@@ -39,37 +39,37 @@ const SUBJECTS: [Subject; 6] = [
     Subject {
         name: "encode",
         what: "encode a point select, prepared",
-        recorded: 1.0,
+        recorded: 106.0,
         run: encode_prepared,
     },
     Subject {
         name: "encode-text",
         what: "encode a point select, text",
-        recorded: 1.0,
+        recorded: 277.0,
         run: encode_text,
     },
     Subject {
         name: "decode",
         what: "decode its answer",
-        recorded: 1.0,
+        recorded: 241.0,
         run: |times| decode(1, times),
     },
     Subject {
         name: "decode-100",
         what: "decode an answer of 100 rows",
-        recorded: 1.0,
+        recorded: 2914.0,
         run: |times| decode(100, times),
     },
     Subject {
         name: "session",
         what: "a whole point select, prepared",
-        recorded: 1.0,
+        recorded: 1201.0,
         run: |times| session(StatementProtocol::Prepared, times),
     },
     Subject {
         name: "session-text",
         what: "a whole point select, text",
-        recorded: 1.0,
+        recorded: 1361.0,
         run: |times| session(StatementProtocol::Text, times),
     },
 ];
