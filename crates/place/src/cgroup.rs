@@ -187,6 +187,18 @@ impl Cgroup {
         Ok(cgroup)
     }
 
+    /// How many processes the kernel has killed because a group's memory was used up.
+    pub fn memory_kills(&self) -> u64 {
+        let counts = self.made.iter().flat_map(|group| {
+            ["memory.oom_control", "memory.events"].map(|file| {
+                let text = fs::read_to_string(group.join(file)).unwrap_or_default();
+                let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+                count.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0)
+            })
+        });
+        counts.sum()
+    }
+
     /// Removes what was made, the last first. What cannot be removed stays in the journal.
     pub fn remove(&mut self) -> Result<(), PlaceError> {
         let mut first = Ok(());

@@ -18,6 +18,8 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 use rustix::thread::{Gid, Uid};
 use study::{NumaPolicy, SchedulerClass, ranges};
 
+use crate::invocation::quote;
+
 /// How a program runs beyond its arguments. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Confinement {
@@ -47,10 +49,10 @@ impl Confinement {
         if !self.groups.is_empty() {
             let entries = self.groups.iter().map(|group| {
                 let file = group.join("cgroup.procs");
-                format!("echo $$ > {}; ", crate::invocation::quote(file.as_os_str()))
+                format!("echo $$ > {}; ", quote(file.as_os_str()))
             });
-            let script = format!("'{}exec \"$@\"'", entries.collect::<String>());
-            add(&["sh", "-c", &script, "sh"]);
+            let script = format!("{}exec \"$@\"", entries.collect::<String>());
+            add(&["sh", "-c", &quote(script.as_ref()), "sh"]);
         }
         if self.nice != 0 {
             add(&["nice", "-n", &self.nice.to_string()]);
@@ -70,7 +72,7 @@ impl Confinement {
             }
         }
         if self.huge_pages_off {
-            add(&["python3", "-c", &format!("'{WITHOUT_HUGE_PAGES}'")]);
+            add(&["python3", "-c", &quote(WITHOUT_HUGE_PAGES.as_ref())]);
         }
         words
     }
@@ -301,6 +303,20 @@ mod tests {
         let again = log.run(Invocation::new("sh").arg("-c").arg(again), Path::new("/")).unwrap();
         let again: Vec<&str> = again.stdout.split_ascii_whitespace().collect();
         assert_eq!(again[1..], words[1..]);
+    }
+
+    #[test]
+    fn the_words_are_a_shells_whatever_a_group_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = dir.path().join(r"it's a\x2dscope");
+        std::fs::create_dir(&group).unwrap();
+        let confinement = Confinement { groups: vec![group.clone()], ..Confinement::default() };
+        let log = CommandLog::default();
+        let command = format!("{} echo entered", confinement.words().join(" "));
+        let said = log.run(Invocation::new("sh").arg("-c").arg(command), dir.path()).unwrap();
+        assert_eq!(said.stdout, "entered\n");
+        let entered = std::fs::read_to_string(group.join("cgroup.procs")).unwrap();
+        assert!(entered.trim().parse::<u32>().is_ok(), "{entered}");
     }
 
     #[test]

@@ -206,6 +206,40 @@ fn without(spec: &InstanceSpec, key: &str) -> InstanceSpec {
 }
 
 #[test]
+fn a_server_that_its_memory_limit_ends_is_told_as_that() {
+    let Some(package) = installed() else { return };
+    let lab = Lab::new();
+    if !may_limit(&lab, &package) {
+        return;
+    }
+    let config = json!({ "innodb_buffer_pool_size": "8M" });
+    let small = spec(&package, json!({ "memory": "8MiB" }), config.clone());
+    let error = lab.start(&small).err().unwrap().to_string();
+    assert!(error.contains("its memory limit was used up"), "{error}");
+
+    let mut enough = lab.start(&spec(&package, json!({ "memory": "256MiB" }), config)).unwrap();
+    let mut instance = enough.remove(0);
+    let mut greedy = mysql::Conn::new(instance.endpoint().opts()).unwrap();
+    greedy.query_drop("SET max_heap_table_size = 4294967296").unwrap();
+    greedy.query_drop("CREATE DATABASE d").unwrap();
+    greedy.query_drop("CREATE TABLE d.t (a CHAR(250)) ENGINE=MEMORY").unwrap();
+    greedy.query_drop("INSERT INTO d.t VALUES ('x'), ('x'), ('x'), ('x')").unwrap();
+    let doubled = (0..24).all(|_| greedy.query_drop("INSERT INTO d.t SELECT * FROM d.t").is_ok());
+    assert!(!doubled, "nothing stopped it");
+    let said = loop {
+        match instance.alive() {
+            Ok(()) => std::thread::yield_now(),
+            Err(said) => break said,
+        }
+    };
+    assert!(said.starts_with("the server ended (signal 9)"), "{said}");
+    assert!(said.contains("its memory limit was used up"), "{said}");
+    let stopped = instance.stop().unwrap_err().to_string();
+    assert!(stopped.contains("its memory limit was used up"), "{stopped}");
+    assert_eq!(fs::read_dir(lab.cache.root().join("instances")).unwrap().count(), 0);
+}
+
+#[test]
 fn two_instances_share_what_is_to_be_shared_and_nothing_else() {
     let Some(package) = installed() else { return };
     let lab = Lab::new();

@@ -42,6 +42,8 @@ use crate::user::ServerUser;
 
 /// Ports tried before giving up: between asking for a free one and using it, others may come.
 const PORT_ATTEMPTS: u32 = 5;
+/// What a server that was killed cannot say itself.
+const KILLED_FOR_MEMORY: &str = "the kernel killed it: its memory limit was used up";
 /// A complete shutdown may have a large change buffer to merge.
 pub(super) const HALT_LIMIT: Duration = Duration::from_secs(1800);
 
@@ -265,7 +267,7 @@ pub(super) fn start(
                 let log_path = directory.path.join("error.log");
                 fs::remove_file(&log_path).map_err(PlaceError::io("remove", &log_path))?;
             }
-            Err(error) => return Err(with_setting(error, config)),
+            Err(error) => return Err(with_setting(with_kills(error, &cgroup), config)),
         }
     }
 }
@@ -294,6 +296,17 @@ pub(super) fn empty_dataset(
     let dataset = dataset::keep(&data, &password, cache, &key, &BTreeMap::new())?;
     directory.remove()?;
     Ok(dataset)
+}
+
+/// Says that the kernel ended the server for its memory limit, where it did.
+fn with_kills(error: PlaceError, cgroup: &Cgroup) -> PlaceError {
+    match error {
+        PlaceError::Refused { status, mut lines, setting } if cgroup.memory_kills() > 0 => {
+            lines.push(KILLED_FOR_MEMORY.to_owned());
+            PlaceError::Refused { status, lines, setting }
+        }
+        other => other,
+    }
 }
 
 /// Names the setting at fault where the server's lines do.
@@ -351,7 +364,7 @@ impl Instance for HostInstance {
         match self.server.poll() {
             None => Ok(()),
             Some(status) => {
-                let lines = error_lines(&self.server.error_log());
+                let lines = self.last_words();
                 let mut said = format!("the server ended ({})", status_text(status));
                 for line in lines {
                     said.push_str("\n  ");
@@ -382,13 +395,22 @@ impl Instance for HostInstance {
 }
 
 impl HostInstance {
+    /// The server's error lines, and the kernel's verdict where that ended it.
+    fn last_words(&self) -> Vec<String> {
+        let mut lines = error_lines(&self.server.error_log());
+        if self.cgroup.memory_kills() > 0 {
+            lines.push(KILLED_FOR_MEMORY.to_owned());
+        }
+        lines
+    }
+
     /// The error for a server that did not end by itself and with success.
     fn clean_end(&self, ended: Option<ExitStatus>) -> Result<(), PlaceError> {
         match ended {
             Some(status) if status.success() => Ok(()),
             status => Err(PlaceError::NotStopped {
                 status: status.map_or_else(|| "unknown".to_owned(), status_text),
-                lines: error_lines(&self.server.error_log()),
+                lines: self.last_words(),
             }),
         }
     }
