@@ -38,7 +38,8 @@ impl Target {
 
     /// How the worker reaches each instance.
     pub fn addresses(&self, connect: Connect) -> Result<Vec<load::Target>, Failure> {
-        self.instances.iter().map(|instance| address(instance.endpoint(), connect)).collect()
+        let each = self.instances.iter();
+        each.map(|instance| address(instance.worker_endpoint(), connect)).collect()
     }
 
     /// Everything observable of the target's conditions, now.
