@@ -47,6 +47,19 @@ pub enum Command {
     /// Drive load as told on standard input; started by `run`, not by people
     #[command(hide = true)]
     Worker,
+    /// Write a directory as one stream, for `unpack` in a Pod; called by `run`
+    #[command(hide = true)]
+    Pack(ParcelArgs),
+    /// Make a directory of the stream on standard input and print its content hash
+    #[command(hide = true)]
+    Unpack(ParcelArgs),
+}
+
+/// What is packed or unpacked.
+#[derive(Args, Debug)]
+pub struct ParcelArgs {
+    /// The directory
+    pub directory: PathBuf,
 }
 
 /// A study and its overrides.

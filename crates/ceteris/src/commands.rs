@@ -4,6 +4,7 @@
 pub mod bench;
 pub mod doctor;
 pub mod packages;
+pub mod parcel;
 pub mod plan;
 pub mod report;
 pub mod run;

@@ -32,6 +32,8 @@ fn main() -> ExitCode {
         Command::Completions(args) => commands::shell::completions(args),
         Command::Man => commands::shell::man(),
         Command::Worker => worker::serve(),
+        Command::Pack(args) => commands::parcel::pack(&args),
+        Command::Unpack(args) => commands::parcel::unpack(&args),
     };
     failure::exit_code(ended)
 }

@@ -7,12 +7,12 @@
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
+use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::PlaceError;
-pub(crate) use crate::invocation::Invocation;
+pub(crate) use crate::invocation::{Invocation, Writing};
 
 /// One command as it was run.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +92,7 @@ impl CommandLog {
         let ended = invocation.spawn().and_then(|mut child| {
             let stdout = child.stdout.take().map(collect);
             let stderr = child.stderr.take().map(collect);
+            let feeder = invocation.take_feed().zip(child.stdin.take()).map(feed);
             let mut nap = Duration::from_millis(1);
             let status = loop {
                 if let Some(status) = child.try_wait()? {
@@ -101,6 +102,11 @@ impl CommandLog {
                 nap = (nap * 2).min(Duration::from_millis(100));
                 tick();
             };
+            // A command that failed has the better story than the pipe that it closed.
+            let fed = feeder.map_or(Ok(()), |feeder| feeder.join().unwrap_or(Ok(())));
+            if status.success() {
+                fed?;
+            }
             Ok((status, joined(stdout), joined(stderr)))
         });
         let status = match &ended {
@@ -146,6 +152,11 @@ impl Said {
             lines: last_lines(&words, 10),
         })
     }
+}
+
+/// Writes standard input on a thread of its own, so that a command may talk before it has heard all.
+fn feed((write, mut pipe): (Writing, ChildStdin)) -> std::thread::JoinHandle<std::io::Result<()>> {
+    std::thread::spawn(move || write(&mut pipe))
 }
 
 /// Reads a pipe to its end on a thread of its own, so that a talkative child never blocks.
@@ -257,6 +268,22 @@ mod tests {
         );
         let statuses: Vec<_> = log.drain().into_iter().filter_map(|entry| entry.status).collect();
         assert_eq!(statuses, ["3", "1", "127"]);
+    }
+
+    #[test]
+    fn a_command_is_fed_while_it_talks() {
+        let log = CommandLog::default();
+        let many = "x".repeat(3 << 20);
+        let sent = many.clone();
+        let cat = Invocation::new("cat").fed("yes x", move |pipe| pipe.write_all(sent.as_bytes()));
+        assert_eq!(log.run(cat, Path::new("/")).unwrap().stdout, many);
+        assert_eq!(log.drain()[0].command, "yes x | cat");
+        let broken = Invocation::new("cat").fed("nothing", |_| Err(std::io::Error::other("oh")));
+        let error = log.run(broken, Path::new("/")).err().unwrap();
+        assert!(error.to_string().contains("oh"), "{error}");
+        let deaf = Invocation::new("false").fed("nothing", |_| Err(std::io::Error::other("oh")));
+        let error = log.run(deaf, Path::new("/")).err().unwrap();
+        assert!(matches!(error, PlaceError::Command { .. }), "{error}");
     }
 
     #[test]

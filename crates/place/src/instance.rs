@@ -77,7 +77,11 @@ pub trait Instance: Send {
     fn observer(&mut self) -> Result<Option<Box<dyn Channel>>, PlaceError> {
         Ok(None)
     }
-    /// The words before `ceteris worker` that run it beside the server; empty: it runs here.
+    /// How the worker reaches it, where that is another way than ours: it may run beside the server.
+    fn worker_endpoint(&self) -> Endpoint {
+        self.endpoint()
+    }
+    /// The words before `worker` that run ceteris beside the server; empty: it runs here.
     fn worker_prefix(&self) -> Vec<String> {
         Vec::new()
     }

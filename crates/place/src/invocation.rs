@@ -5,7 +5,7 @@
 //! that spawned the child ends, not when its process does.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +14,16 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::child::{Confinement, Preparation};
 use crate::user::ServerUser;
+
+/// Writes a command's standard input to its end.
+pub(crate) type Writing = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
+
+/// Standard input that is made while the command runs.
+struct Feed {
+    /// The command that would write the same; never with a password.
+    shown: String,
+    write: Option<Writing>,
+}
 
 /// A command that can be both run and written down.
 pub(crate) struct Invocation {
@@ -24,6 +34,7 @@ pub(crate) struct Invocation {
     bare: bool,
     user: Option<ServerUser>,
     stdin: Option<PathBuf>,
+    feed: Option<Feed>,
     output: Option<std::fs::File>,
     server: bool,
     confinement: Confinement,
@@ -39,6 +50,7 @@ impl Invocation {
             bare: false,
             user: None,
             stdin: None,
+            feed: None,
             output: None,
             server: false,
             confinement: Confinement::default(),
@@ -101,6 +113,21 @@ impl Invocation {
         self
     }
 
+    /// Reads standard input from `write`, which stands in the log as the command `shown`.
+    pub fn fed(
+        mut self,
+        shown: impl Into<String>,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
+    ) -> Self {
+        self.feed = Some(Feed { shown: shown.into(), write: Some(Box::new(write)) });
+        self
+    }
+
+    /// Who writes standard input, if somebody does; asked for once.
+    pub fn take_feed(&mut self) -> Option<Writing> {
+        self.feed.as_mut().and_then(|feed| feed.write.take())
+    }
+
     /// Writes standard output and error to an open file.
     pub fn output(mut self, file: std::fs::File) -> Self {
         self.output = Some(file);
@@ -123,7 +150,11 @@ impl Invocation {
 
     /// As a person would type it.
     pub fn quoted(&self) -> String {
-        let mut words = self.confinement.words();
+        let mut words: Vec<String> = Vec::new();
+        if let Some(feed) = &self.feed {
+            words.extend([feed.shown.clone(), "|".to_owned()]);
+        }
+        words.extend(self.confinement.words());
         if let Some(name) = self.user.as_ref().and_then(ServerUser::switch_name) {
             words.extend(["runuser", "-u", name, "--"].map(str::to_owned));
         }
@@ -163,6 +194,7 @@ impl Invocation {
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(match &self.stdin {
             Some(path) => Stdio::from(std::fs::File::open(path)?),
+            None if self.feed.is_some() => Stdio::piped(),
             None => Stdio::null(),
         });
         match self.output.take() {

@@ -21,7 +21,7 @@ use crate::cache::{Cache, Lock, make_directory, random_hex};
 use crate::error::PlaceError;
 
 pub use made::Made;
-pub(crate) use made::{LABEL, NAME_PREFIX, current, remove_cgroup};
+pub(crate) use made::{LABEL, NAME_PREFIX, current, kubectl, remove_cgroup};
 
 /// The environment variable that every started process carries.
 pub(crate) const VARIABLE: &str = "CETERIS_JOURNAL";

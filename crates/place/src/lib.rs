@@ -4,6 +4,7 @@
 //! registered in the [`Journal`] before it is made, so that `ceteris doctor` can find what a killed
 //! conductor left.
 
+mod account;
 mod allowance;
 mod cache;
 mod cgroup;
@@ -22,6 +23,7 @@ mod invocation;
 mod journal;
 mod machine;
 mod package;
+mod parcel;
 mod password;
 mod placement;
 mod progress;
@@ -46,6 +48,7 @@ pub use machine::MachineSettings;
 pub use package::{
     Flavour, Package, PackageListing, Version, check_package_name, list_packages, resolve_package,
 };
+pub use parcel::{pack, unpack};
 pub use password::{PASSWORD_VARIABLE, password_of_file};
 pub use placement::{
     Emit, FINGERPRINT_NAMES, HostInstance, PlacementListing, check, emit, list_placements,

@@ -4,6 +4,7 @@
 mod docker;
 mod external;
 mod host;
+mod kubernetes;
 #[cfg(test)]
 mod mock;
 
@@ -109,6 +110,7 @@ fn placer(placement: &Placement) -> Result<Box<dyn Placer>, PlaceError> {
         Placement::Host(_) => Ok(Box::new(host::Host)),
         Placement::Docker(docker) => Ok(Box::new(docker::Docker(docker.clone()))),
         Placement::External(external) => Ok(Box::new(external::External(external.clone()))),
+        Placement::Kubernetes(_) => Ok(Box::new(kubernetes::Kubernetes)),
         other => Err(PlaceError::Other(format!(
             "this version of ceteris cannot place a server in `{}` yet",
             other.name()
@@ -229,14 +231,13 @@ pub fn list_placements(packages: &[PackageListing], log: &CommandLog) -> Vec<Pla
         }
     };
     let later = |engine: String| Err(format!("not in this version of ceteris yet; {engine}"));
-    let kubectl = answer(log, Invocation::new("kubectl").args(["version", "-o", "json"]));
     let qemu = answer(log, Invocation::new("qemu-system-x86_64").arg("--version"));
     let kvm = if Path::new("/dev/kvm").exists() { "/dev/kvm is there" } else { "no /dev/kvm" };
     let listed = [
         ("host", host),
         ("docker", docker::listing(log)),
         ("kvm", later(format!("qemu-system-x86_64 {qemu}, {kvm}"))),
-        ("kubernetes", later(format!("kubectl {kubectl}"))),
+        ("kubernetes", kubernetes::listing(log)),
         ("external", Ok("any server that placement.external.dsn reaches".to_owned())),
     ];
     listed

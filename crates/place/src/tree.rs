@@ -24,14 +24,17 @@ pub(crate) struct TreeHash {
     pub bytes: u64,
 }
 
-enum Kind {
+/// What an entry of a tree is.
+pub(crate) enum Kind {
     Directory,
+    /// Its length.
     File(u64),
+    /// Its target.
     Link(PathBuf),
 }
 
 /// Every entry below `dir`, sorted, with paths relative to it.
-fn entries(dir: &Path) -> Result<Vec<(PathBuf, Kind)>, PlaceError> {
+pub(crate) fn entries(dir: &Path) -> Result<Vec<(PathBuf, Kind)>, PlaceError> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
     while let Some(below) = open.pop() {

@@ -42,8 +42,9 @@ impl Target {
 
     /// How the worker reaches each instance.
     pub fn addresses(&self, connect: Connect) -> Result<Vec<load::Target>, Failure> {
-        let address =
-            |instance: &Box<dyn Instance>| address(instance.endpoint(), connect, self.database);
+        let address = |instance: &Box<dyn Instance>| {
+            address(instance.worker_endpoint(), connect, self.database)
+        };
         self.instances.iter().map(address).collect()
     }
 

@@ -43,7 +43,7 @@ const SYSTEM: [&str; 5] = [
     "/bin/sh",
 ];
 /// Programs by which a person, `kubectl cp` or an init container can work in there.
-const PROGRAMS: [&str; 7] = ["sh", "cat", "chown", "cp", "mkdir", "sleep", "tar"];
+const PROGRAMS: [&str; 8] = ["sh", "cat", "chmod", "chown", "cp", "mkdir", "sleep", "tar"];
 /// As many as the kernel follows.
 const LINKS_MAX: usize = 40;
 

@@ -4,6 +4,7 @@
 //! control groups and devices carry our name, containers, volumes and namespaces our label with the
 //! journal's id, and kernel settings are files below `/proc/sys` or `/sys`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,6 +61,9 @@ pub enum Made {
     },
     /// A namespace of a Kubernetes cluster and all in it.
     Namespace {
+        /// What `KUBECONFIG` was; another one leads to another cluster.
+        #[serde(default)]
+        config: Option<String>,
         /// As `kubectl --context`; `None`: the current one.
         context: Option<String>,
         /// Its name.
@@ -123,8 +127,9 @@ impl Made {
                     .args(["volume", "ls", "--quiet", "--filter", &format!("name=^{name}$")])
                     .args(["--filter", &format!("label={LABEL}={id}")]),
             ),
-            Made::Namespace { context, name } => says(
+            Made::Namespace { config, context, name } => says(
                 kubectl(context.as_deref())
+                    .env(&kubernetes_config(config.as_deref()))
                     .args(["get", "namespace", name, "--ignore-not-found", "--output"])
                     .arg(format!("jsonpath={{.metadata.labels.{}}}", LABEL.replace('.', "\\."))),
             )
@@ -158,9 +163,9 @@ impl Made {
             Made::Volume { engine, name } => {
                 run(Invocation::new(engine).args(["volume", "rm", "--force", name]))
             }
-            Made::Namespace { context, name } => {
-                run(kubectl(context.as_deref()).args(["delete", "namespace", name, "--wait=true"]))
-            }
+            Made::Namespace { config, context, name } => run(kubectl(context.as_deref())
+                .env(&kubernetes_config(config.as_deref()))
+                .args(["delete", "namespace", name, "--wait=true"])),
             Made::Variable { dsn, password_file, name, old } => {
                 check_name(name)?;
                 let remote = Remote::new(dsn, password_file.as_deref())?;
@@ -187,6 +192,11 @@ pub(crate) fn kubectl(context: Option<&str>) -> Invocation {
         Some(context) => kubectl.args(["--context", context]),
         None => kubectl,
     }
+}
+
+/// The environment in which `kubectl` finds the cluster that a namespace was made in.
+fn kubernetes_config(config: Option<&str>) -> Vec<(OsString, OsString)> {
+    config.map(|config| ("KUBECONFIG".into(), config.into())).into_iter().collect()
 }
 
 /// Removes a control group and those below it, once the kernel has let go of their last processes.
@@ -257,7 +267,7 @@ mod tests {
         for made in [
             Made::Directory { path: "/a b".into() },
             Made::Setting { path: "/proc/sys/vm/swappiness".into(), old: "60".to_owned() },
-            Made::Namespace { context: None, name: "ceteris-1".to_owned() },
+            Made::Namespace { config: None, context: None, name: "ceteris-1".to_owned() },
         ] {
             let line = serde_json::to_string(&made)?;
             assert!(!line.contains('\n'));
