@@ -13,12 +13,14 @@ mod library;
 mod machine;
 mod mounts;
 mod process;
+mod remote;
 mod sampler;
 mod status;
 mod values;
 
 pub use audit::{Compared, Factor, Finding, Kind, audit};
 pub use fingerprint::{host_fingerprint, server_fingerprint};
+pub use remote::{Remote, serve};
 pub use sampler::{Sampled, Sampler, SamplerTarget, monotonic_ns};
 
 /// All that was observed of a run's conditions: dotted name to value.
