@@ -47,6 +47,9 @@ pub enum Command {
     /// Drive load as told on standard input; started by `run`, not by people
     #[command(hide = true)]
     Worker,
+    /// Tell on a port what this machine and a server on it do; started in guests, not by people
+    #[command(hide = true)]
+    Observe(ObserveArgs),
 }
 
 /// A study and its overrides.
@@ -164,6 +167,13 @@ pub struct DoctorArgs {
     /// Remove what killed studies left: their processes and directories, nothing else
     #[arg(long)]
     pub clean: bool,
+}
+
+/// `ceteris observe`
+#[derive(Args, Debug)]
+pub struct ObserveArgs {
+    /// A file to hear requests from and to answer to [default: standard input and output]
+    pub port: Option<PathBuf>,
 }
 
 /// `ceteris completions`

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => commands::shell::completions(args),
         Command::Man => commands::shell::man(),
         Command::Worker => worker::serve(),
+        Command::Observe(args) => commands::observe::observe(args),
     };
     failure::exit_code(ended)
 }
