@@ -1,9 +1,10 @@
 //! Where packages, datasets and instances live.
 //!
-//! `packages/<name or hash>/` server files, `datasets/<hash>/` snapshots, `instances/<short id>/`
-//! what runs now, `journal/<id>/` what must be undone. Everything in `packages` and `datasets`
-//! appears by rename of a finished `.partial-*` directory, which its maker keeps locked: what a dead
-//! maker left is removed when the cache is next opened, what a living one makes is left alone.
+//! `packages/<name or hash>/` server files, `datasets/<hash>/` snapshots, `guests/<name>/` disks of
+//! guests, `instances/<short id>/` what runs now, `journal/<id>/` what must be undone. Everything in
+//! the first three appears by rename of a finished `.partial-*` directory, which its maker keeps
+//! locked: what a dead maker left is removed when the cache is next opened, what a living one makes
+//! is left alone.
 //!
 //! The cache is bounded: see [`Cache::trim`].
 
@@ -20,7 +21,8 @@ use crate::tree;
 /// Snapshots kept without regard to their size; see [`Cache::trim`].
 const DATASETS_BYTES_FREE: u64 = 10 << 30;
 
-/// The cache directory and its rooms: `packages/`, `datasets/`, `instances/`, `journal/`.
+/// The cache directory and its rooms: `packages/`, `datasets/`, `guests/`, `instances/`,
+/// `journal/`.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
@@ -29,7 +31,7 @@ pub struct Cache {
 /// One thing that the cache holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheItem {
-    /// `packages`, `datasets` or `instances`.
+    /// `packages`, `datasets`, `guests` or `instances`.
     pub room: String,
     /// Directory name within the room.
     pub name: String,
@@ -77,9 +79,13 @@ impl Cache {
         make_directory(root, 0o755)?;
         let root = root.canonicalize().map_err(PlaceError::io("find", root))?;
         let cache = Cache { root };
-        for (room, mode) in
-            [("packages", 0o755), ("datasets", 0o700), ("instances", 0o755), ("journal", 0o700)]
-        {
+        for (room, mode) in [
+            ("packages", 0o755),
+            ("datasets", 0o700),
+            ("guests", 0o755),
+            ("instances", 0o755),
+            ("journal", 0o700),
+        ] {
             make_directory(&cache.root.join(room), mode)?;
         }
         let device = |room: &str| {
@@ -112,7 +118,7 @@ impl Cache {
     /// When a room cannot be listed.
     pub fn usage(&self) -> Result<Vec<CacheItem>, PlaceError> {
         let mut items = Vec::new();
-        for room in ["packages", "datasets", "instances"] {
+        for room in ["packages", "datasets", "guests", "instances"] {
             for (name, path) in directories(&self.room(room))? {
                 let bytes = tree::disk_usage(&path);
                 items.push(CacheItem { room: room.to_owned(), name, bytes });
@@ -154,7 +160,7 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Removes a dataset that nobody uses; tells whether it did.
+    /// Removes a dataset, or something else with a lock file, that nobody uses; tells whether it did.
     pub(crate) fn remove_dataset(&self, path: &Path) -> Result<bool, PlaceError> {
         let lock_path = path.join("lock");
         let lock = match File::open(&lock_path) {
@@ -190,7 +196,7 @@ impl Cache {
     /// Removes what dead processes left half made.
     fn sweep(&self) -> Result<(), PlaceError> {
         let _making = Lock::wait(&self.root.join(".lock"), || ())?;
-        for room in ["packages", "datasets"] {
+        for room in ["packages", "datasets", "guests"] {
             let room = self.room(room);
             for entry in fs::read_dir(&room).map_err(PlaceError::io("list", &room))?.flatten() {
                 if !entry.file_name().to_string_lossy().starts_with(".partial-") {

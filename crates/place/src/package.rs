@@ -6,7 +6,7 @@
 
 mod archive;
 mod catalogue;
-mod debian;
+pub(crate) mod debian;
 mod local;
 mod maven;
 mod probe;

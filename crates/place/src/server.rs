@@ -199,7 +199,7 @@ impl Drop for Server {
 }
 
 /// A connection that has answered a query, with limits short enough for a server that hangs.
-fn connect(endpoint: &Endpoint) -> Result<mysql::Conn, mysql::Error> {
+pub(crate) fn connect(endpoint: &Endpoint) -> Result<mysql::Conn, mysql::Error> {
     let mut connection = mysql::Conn::new(endpoint.opts_within(Duration::from_secs(10)))?;
     connection.query_drop("SELECT 1")?;
     drop(connection);

@@ -58,14 +58,14 @@ pub struct HostInstance {
 }
 
 /// A journalled directory below `instances/`, removed when dropped.
-struct PrivateDirectory {
-    path: PathBuf,
+pub(super) struct PrivateDirectory {
+    pub path: PathBuf,
     journal: Journal,
     removed: bool,
 }
 
 impl PrivateDirectory {
-    fn make(cache: &Cache, user: &ServerUser, journal: &Journal) -> Result<Self, PlaceError> {
+    pub fn make(cache: &Cache, user: &ServerUser, journal: &Journal) -> Result<Self, PlaceError> {
         let path = cache.room("instances").join(short_id()?);
         check_socket(&path)?;
         user.check_reach(&cache.room("instances"))?;
@@ -79,7 +79,7 @@ impl PrivateDirectory {
     }
 
     /// Tried once: what cannot be removed stays in the journal, where `ceteris doctor` finds it.
-    fn remove(&mut self) -> Result<(), PlaceError> {
+    pub fn remove(&mut self) -> Result<(), PlaceError> {
         if std::mem::replace(&mut self.removed, true) {
             return Ok(());
         }
@@ -212,7 +212,7 @@ pub(super) fn start(
 }
 
 /// The initialised data directory without data, from the cache or made now.
-fn empty_dataset(
+pub(super) fn empty_dataset(
     package: &Package,
     settings: &BTreeMap<String, ConfigValue>,
     cache: &Cache,
@@ -238,7 +238,10 @@ fn empty_dataset(
 }
 
 /// Names the setting at fault where the server's lines do.
-fn with_setting(error: PlaceError, config: &BTreeMap<String, ConfigValue>) -> PlaceError {
+pub(super) fn with_setting(
+    error: PlaceError,
+    config: &BTreeMap<String, ConfigValue>,
+) -> PlaceError {
     match error {
         PlaceError::Refused { status, lines, setting: None } => {
             PlaceError::Refused { status, setting: settings::blamed(config, &lines), lines }
@@ -247,7 +250,7 @@ fn with_setting(error: PlaceError, config: &BTreeMap<String, ConfigValue>) -> Pl
     }
 }
 
-fn free_port() -> Result<u16, PlaceError> {
+pub(super) fn free_port() -> Result<u16, PlaceError> {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
