@@ -34,8 +34,8 @@ pub use package::{
     Flavour, Package, PackageListing, Version, check_package_name, list_packages, resolve_package,
 };
 pub use placement::{
-    Emit, FINGERPRINT_NAMES, HostInstance, PlacementListing, check, emit, list_placements,
-    planned_commands, start, start_all,
+    Emit, FINGERPRINT_NAMES, GuestCommand, GuestSaid, HostInstance, PlacementListing, check, emit,
+    list_placements, planned_commands, run_in_guest, start, start_all,
 };
 pub use progress::{Progress, Quiet};
 pub use settings::{LOADING, file_settings};

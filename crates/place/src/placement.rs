@@ -2,10 +2,9 @@
 //! one up would take. Each has a file of its own behind [`Placer`]; this one only chooses.
 
 mod host;
+mod kvm;
 #[cfg(test)]
 mod mock;
-
-use std::path::Path;
 
 use serde::Serialize;
 use study::{Placement, Setup};
@@ -21,6 +20,7 @@ use crate::tools::Tools;
 use crate::user::ServerUser;
 
 pub use host::{FINGERPRINT_NAMES, HostInstance};
+pub use kvm::{GuestCommand, GuestSaid, run_in_guest};
 
 /// One way to bring servers up.
 pub(crate) trait Placer {
@@ -96,6 +96,7 @@ pub struct PlacementListing {
 fn placer(placement: &Placement) -> Result<Box<dyn Placer>, PlaceError> {
     match placement {
         Placement::Host(_) => Ok(Box::new(host::Host)),
+        Placement::Kvm(_) => Ok(Box::new(kvm::Kvm)),
         other => Err(PlaceError::Other(format!(
             "this version of ceteris cannot place a server in `{}` yet",
             other.name()
@@ -166,12 +167,10 @@ pub fn list_placements(packages: &[PackageListing], log: &CommandLog) -> Vec<Pla
     let later = |engine: String| Err(format!("not in this version of ceteris yet; {engine}"));
     let docker = answer(log, Invocation::new("docker").args(["version", "--format", "json"]));
     let kubectl = answer(log, Invocation::new("kubectl").args(["version", "-o", "json"]));
-    let qemu = answer(log, Invocation::new("qemu-system-x86_64").arg("--version"));
-    let kvm = if Path::new("/dev/kvm").exists() { "/dev/kvm is there" } else { "no /dev/kvm" };
     let listed = [
         ("host", host),
         ("docker", later(format!("docker {docker}"))),
-        ("kvm", later(format!("qemu-system-x86_64 {qemu}, {kvm}"))),
+        ("kvm", kvm::listing(log)),
         ("kubernetes", later(format!("kubectl {kubectl}"))),
         ("external", later("any server that a DSN reaches".to_owned())),
     ];
