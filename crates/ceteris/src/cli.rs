@@ -53,6 +53,9 @@ pub enum Command {
     /// Make a directory of the stream on standard input and print its content hash
     #[command(hide = true)]
     Unpack(ParcelArgs),
+    /// Tell on a port what this machine and a server on it do; started in guests, not by people
+    #[command(hide = true)]
+    Observe(ObserveArgs),
 }
 
 /// What is packed or unpacked.
@@ -190,6 +193,13 @@ pub struct DoctorArgs {
     /// Remove what killed studies left: their processes and directories, nothing else
     #[arg(long)]
     pub clean: bool,
+}
+
+/// `ceteris observe`
+#[derive(Args, Debug)]
+pub struct ObserveArgs {
+    /// A file to hear requests from and to answer to [default: standard input and output]
+    pub port: Option<PathBuf>,
 }
 
 /// `ceteris completions`

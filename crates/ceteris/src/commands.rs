@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod doctor;
+pub mod observe;
 pub mod packages;
 pub mod parcel;
 pub mod plan;

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Worker => worker::serve(),
         Command::Pack(args) => commands::parcel::pack(&args),
         Command::Unpack(args) => commands::parcel::unpack(&args),
+        Command::Observe(args) => commands::observe::observe(args),
     };
     failure::exit_code(ended)
 }

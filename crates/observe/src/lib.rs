@@ -13,6 +13,7 @@ mod library;
 mod machine;
 mod mounts;
 mod process;
+mod remote;
 mod sampler;
 mod status;
 mod values;
@@ -20,6 +21,7 @@ mod values;
 pub use audit::{Compared, Factor, Finding, Kind, audit};
 pub use fingerprint::{host_fingerprint, server_fingerprint};
 pub use machine::{disk_below, online_processors};
+pub use remote::{Remote, serve};
 pub use sampler::{Sampled, Sampler, SamplerTarget, monotonic_ns};
 
 /// All that was observed of a run's conditions: dotted name to value.

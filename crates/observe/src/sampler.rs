@@ -6,6 +6,7 @@
 //! fail a run: what could not be read is told, once, as a line.
 
 mod database;
+mod inside;
 mod system;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::Remote;
+
+pub(crate) use inside::{Reading, Watching};
 
 /// One instance to be watched.
 #[derive(Clone, Debug)]
@@ -27,6 +32,8 @@ pub struct SamplerTarget {
     pub data_dir: Option<PathBuf>,
     /// How to ask `SHOW GLOBAL STATUS`.
     pub connection: Option<mysql::Opts>,
+    /// An observer where the server is, if that is a machine of its own.
+    pub inside: Option<Remote>,
 }
 
 /// One sampled series on the monotonic clock.
@@ -59,6 +66,8 @@ pub struct Sampled {
 ///   `TARGET.cgroup.throttled_periods` (1/s), where the server has a control group of its own.
 /// - `TARGET.status.NAME`: counters per second, levels as they are. A status series that was 0
 ///   from beginning to end is left out; absent means 0.
+/// - `guest.host.*` and `guest.server.*` (`guest.1.` for `server.1`): the same as `host.*` and
+///   `server.*`, seen inside of the guest.
 pub struct Sampler {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -74,6 +83,12 @@ impl Sampler {
                 let name = target.name.clone();
                 let shared = Arc::clone(&shared);
                 threads.push(spawn(&shared.clone(), move || database::watch(&name, opts, &shared)));
+            }
+            if let Some(remote) = target.inside.clone() {
+                let name = target.name.clone();
+                let shared = Arc::clone(&shared);
+                threads
+                    .push(spawn(&shared.clone(), move || inside::watch(&name, &remote, &shared)));
             }
         }
         let for_system = Arc::clone(&shared);

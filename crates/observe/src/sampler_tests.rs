@@ -46,6 +46,7 @@ fn counters_become_rates_and_levels_stay() {
         pid: Some(4711),
         data_dir: Some("/srv/i/data".into()),
         connection: None,
+        inside: None,
     };
     let root = Root::at(tree.path());
     let mut system = System::new(root, &[target], Some(4242), &shared);
@@ -125,6 +126,7 @@ fn this_machine_is_sampled_on_whole_seconds() {
         pid: Some(std::process::id()),
         data_dir: Some(std::env::temp_dir()),
         connection: None,
+        inside: None,
     };
     let started = monotonic_ns();
     let sampler = Sampler::start(vec![target], Some(std::process::id()));
@@ -166,6 +168,7 @@ fn a_server_that_does_not_answer_blinds_nobody() {
         pid: None,
         data_dir: None,
         connection: Some(opts.into()),
+        inside: None,
     };
     let sampler = Sampler::start(vec![target], None);
     loop {
@@ -189,6 +192,7 @@ fn a_server_that_is_not_there_is_a_line_and_no_failure() {
         pid: Some(u32::MAX),
         data_dir: None,
         connection: Some(opts.into()),
+        inside: None,
     };
     let sampler = Sampler::start(vec![target], None);
     loop {

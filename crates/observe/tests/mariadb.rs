@@ -196,6 +196,7 @@ fn status_is_sampled_as_rates_and_levels() {
         pid: Some(server.process.id()),
         data_dir: Some(server.data_dir()),
         connection: Some(server.opts()),
+        inside: None,
     };
     let sampler = Sampler::start(vec![target], Some(std::process::id()));
     let mut connection = server.connect().unwrap();

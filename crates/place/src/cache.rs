@@ -1,10 +1,10 @@
 //! Where packages, datasets and instances live.
 //!
 //! `packages/<name or hash>/` server files, `datasets/<hash>/` snapshots, `images/<hash>/` root file
-//! systems for containers, `instances/<short id>/` what runs now, `journal/<id>/` what must be
-//! undone. Everything in the first three appears by rename of a finished `.partial-*` directory,
-//! which its maker keeps locked: what a dead maker left is removed when the cache is next opened,
-//! what a living one makes is left alone.
+//! systems for containers, `guests/<name>/` disks of guests, `instances/<short id>/` what runs now,
+//! `journal/<id>/` what must be undone. Everything in the first four appears by rename of a finished
+//! `.partial-*` directory, which its maker keeps locked: what a dead maker left is removed when the
+//! cache is next opened, what a living one makes is left alone.
 //!
 //! The cache is bounded: see [`Cache::trim`].
 
@@ -21,7 +21,8 @@ use crate::tree;
 /// Snapshots kept without regard to their size; see [`Cache::trim`].
 const DATASETS_BYTES_FREE: u64 = 10 << 30;
 
-/// The cache directory and its rooms: `packages/`, `datasets/`, `images/`, `instances/`, `journal/`.
+/// The cache directory and its rooms: `packages/`, `datasets/`, `images/`, `guests/`, `instances/`,
+/// `journal/`.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
@@ -30,7 +31,7 @@ pub struct Cache {
 /// One thing that the cache holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheItem {
-    /// `packages`, `datasets`, `images` or `instances`.
+    /// `packages`, `datasets`, `images`, `guests` or `instances`.
     pub room: String,
     /// Directory name within the room.
     pub name: String,
@@ -82,6 +83,7 @@ impl Cache {
             ("packages", 0o755),
             ("datasets", 0o700),
             ("images", 0o755),
+            ("guests", 0o755),
             ("instances", 0o755),
             ("journal", 0o700),
         ] {
@@ -117,7 +119,7 @@ impl Cache {
     /// When a room cannot be listed.
     pub fn usage(&self) -> Result<Vec<CacheItem>, PlaceError> {
         let mut items = Vec::new();
-        for room in ["packages", "datasets", "images", "instances"] {
+        for room in ["packages", "datasets", "images", "guests", "instances"] {
             for (name, path) in self.finished(room)? {
                 let bytes = tree::disk_usage(&path);
                 items.push(CacheItem { room: room.to_owned(), name, bytes });
@@ -159,7 +161,8 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Removes a dataset or an image that nobody uses; tells whether it did.
+    /// Removes a dataset, an image, or something else with a lock file, that nobody uses; tells whether
+    /// it did.
     pub(crate) fn remove_unused(&self, room: &str, path: &Path) -> Result<bool, PlaceError> {
         let lock_path = path.join("lock");
         let lock = match File::open(&lock_path) {
@@ -206,7 +209,7 @@ impl Cache {
     /// Removes what dead processes left half made.
     fn sweep(&self) -> Result<(), PlaceError> {
         let _making = Lock::wait(&self.root.join(".lock"), || ())?;
-        for room in ["packages", "datasets", "images"] {
+        for room in ["packages", "datasets", "images", "guests"] {
             let room = self.room(room);
             for entry in fs::read_dir(&room).map_err(PlaceError::io("list", &room))?.flatten() {
                 if !entry.file_name().to_string_lossy().starts_with(".partial-") {

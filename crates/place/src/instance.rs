@@ -77,6 +77,11 @@ pub trait Instance: Send {
     fn observer(&mut self) -> Result<Option<Box<dyn Channel>>, PlaceError> {
         Ok(None)
     }
+    /// Counters that only the placement can read, by name; they only grow, so that their change
+    /// between two calls is what happened meanwhile.
+    fn figures(&mut self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
     /// How the worker reaches it, where that is another way than ours: it may run beside the server.
     fn worker_endpoint(&self) -> Endpoint {
         self.endpoint()

@@ -51,8 +51,9 @@ pub use package::{
 pub use parcel::{pack, unpack};
 pub use password::{PASSWORD_VARIABLE, password_of_file};
 pub use placement::{
-    Emit, FINGERPRINT_NAMES, HostInstance, PlacementListing, check, emit, list_placements,
-    loading_placement, loads_in_place, package_for, planned_commands, start, start_all,
+    Emit, FINGERPRINT_NAMES, GuestCommand, GuestSaid, HostInstance, PlacementListing, check, emit,
+    list_placements, loading_placement, loads_in_place, package_for, planned_commands,
+    run_in_guest, start, start_all,
 };
 pub use progress::{Progress, Quiet};
 pub use settings::{LOADING, file_settings};

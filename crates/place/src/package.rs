@@ -6,7 +6,7 @@
 
 mod archive;
 mod catalogue;
-mod debian;
+pub(crate) mod debian;
 mod image;
 mod local;
 mod maven;

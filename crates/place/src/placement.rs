@@ -5,16 +5,15 @@ mod docker;
 mod external;
 mod host;
 mod kubernetes;
+mod kvm;
 #[cfg(test)]
 mod mock;
-
-use std::path::Path;
 
 use serde::Serialize;
 use study::{ContainerEngine, DockerPlacement, Placement, Setup};
 
 use crate::cache::Cache;
-use crate::command::{CommandLog, Invocation};
+use crate::command::CommandLog;
 use crate::dataset::DatasetKey;
 use crate::error::PlaceError;
 use crate::instance::{Instance, InstanceSpec};
@@ -27,6 +26,7 @@ use crate::tools::Tools;
 use crate::user::ServerUser;
 
 pub use host::{FINGERPRINT_NAMES, HostInstance};
+pub use kvm::{GuestCommand, GuestSaid, run_in_guest};
 
 /// One way to bring servers up.
 pub(crate) trait Placer {
@@ -111,10 +111,7 @@ fn placer(placement: &Placement) -> Result<Box<dyn Placer>, PlaceError> {
         Placement::Docker(docker) => Ok(Box::new(docker::Docker(docker.clone()))),
         Placement::External(external) => Ok(Box::new(external::External(external.clone()))),
         Placement::Kubernetes(_) => Ok(Box::new(kubernetes::Kubernetes)),
-        other => Err(PlaceError::Other(format!(
-            "this version of ceteris cannot place a server in `{}` yet",
-            other.name()
-        ))),
+        Placement::Kvm(_) => Ok(Box::new(kvm::Kvm)),
     }
 }
 
@@ -230,13 +227,10 @@ pub fn list_placements(packages: &[PackageListing], log: &CommandLog) -> Vec<Pla
             Ok(format!("servers run as the user {}, {}", user.name, host::limits()))
         }
     };
-    let later = |engine: String| Err(format!("not in this version of ceteris yet; {engine}"));
-    let qemu = answer(log, Invocation::new("qemu-system-x86_64").arg("--version"));
-    let kvm = if Path::new("/dev/kvm").exists() { "/dev/kvm is there" } else { "no /dev/kvm" };
     let listed = [
         ("host", host),
         ("docker", docker::listing(log)),
-        ("kvm", later(format!("qemu-system-x86_64 {qemu}, {kvm}"))),
+        ("kvm", kvm::listing(log)),
         ("kubernetes", kubernetes::listing(log)),
         ("external", Ok("any server that placement.external.dsn reaches".to_owned())),
     ];
@@ -248,15 +242,6 @@ pub fn list_placements(packages: &[PackageListing], log: &CommandLog) -> Vec<Pla
             why: found.unwrap_or_else(|why| why),
         })
         .collect()
-}
-
-/// Whether an engine's program is here and answers.
-fn answer(log: &CommandLog, asked: Invocation) -> &'static str {
-    match log.run_watched(asked, || ()) {
-        Ok(said) if said.status.success() => "answers",
-        Ok(_) => "is here, but does not answer",
-        Err(_) => "is not here",
-    }
 }
 
 /// The commands that a run of `setup` takes, as a person would type them. `INSTANCE` stands for

@@ -110,6 +110,7 @@ impl Target {
             pid: instance.pid(),
             data_dir: instance.data_dir().map(Into::into),
             connection: Some(instance.endpoint().opts()),
+            inside: None,
         });
         watched.collect()
     }

@@ -16,7 +16,7 @@ use crate::tree;
 const ROOT_BYTES: u64 = 560_000_000;
 
 /// Why nothing can be fetched here, if so.
-pub(super) fn unusable(name: &str) -> Option<PlaceError> {
+pub(crate) fn unusable(name: &str) -> Option<PlaceError> {
     for (program, debian) in [("debootstrap", "debootstrap"), ("unshare", "util-linux")] {
         if find_program(program).is_none() {
             return Some(PlaceError::NoProgram {
@@ -42,26 +42,12 @@ pub(super) fn fetch(
 ) -> Result<String, PlaceError> {
     let mirror = mirror(name, log)?;
     let root = dir.join("tree");
-    let debootstrap = Invocation::new("unshare")
-        .args(["--mount", "--pid", "--fork", "--kill-child", "debootstrap", "--variant=minbase"])
-        .args(["--include=mysql-server-core", "unstable"])
-        .arg(&root)
-        .arg(&mirror);
     progress.begin(&format!("fetching {name}"), "bytes", Some(ROOT_BYTES));
-    let said = log.run_watched(debootstrap, || {
+    let made = bootstrap(&root, "unstable", "mysql-server-core", &mirror, log, || {
         progress.advance(tree::disk_usage(&root).min(ROOT_BYTES));
     });
     progress.end();
-    let said = said?;
-    if !said.status.success() {
-        let own_log = std::fs::read_to_string(root.join("debootstrap/debootstrap.log"));
-        let with_log =
-            crate::command::Said { stderr: said.stderr + &own_log.unwrap_or_default(), ..said };
-        return Err(match with_log.success(&root) {
-            Err(error) => error,
-            Ok(_) => PlaceError::Other("debootstrap ended in an unknown way".to_owned()),
-        });
-    }
+    made?;
     // Downloaded packages were unpacked; device nodes are the guest's or container's to make.
     tree::remove_tree(&root.join("var/cache/apt/archives"))?;
     let package = Invocation::new("dpkg-query")
@@ -69,6 +55,30 @@ pub(super) fn fetch(
         .args(["--show", "--showformat=${Version}", "mysql-server-core"]);
     let version = log.run(package, &root)?.stdout;
     Ok(format!("Debian unstable, mysql-server-core {}", version.trim()))
+}
+
+/// Makes a Debian root of the essential packages and `included`, a list with commas.
+pub(crate) fn bootstrap(
+    root: &Path,
+    suite: &str,
+    included: &str,
+    mirror: &str,
+    log: &CommandLog,
+    tick: impl FnMut(),
+) -> Result<(), PlaceError> {
+    let debootstrap = Invocation::new("unshare")
+        .args(["--mount", "--pid", "--fork", "--kill-child", "debootstrap", "--variant=minbase"])
+        .args([&format!("--include={included}"), suite])
+        .arg(root)
+        .arg(mirror);
+    let said = log.run_watched(debootstrap, tick)?;
+    if said.fine() {
+        return Ok(());
+    }
+    let own_log = std::fs::read_to_string(root.join("debootstrap/debootstrap.log"));
+    let with_log =
+        crate::command::Said { stderr: said.stderr + &own_log.unwrap_or_default(), ..said };
+    with_log.success(root).map(drop)
 }
 
 /// Program and leading arguments that start the server of a root.
@@ -91,7 +101,7 @@ pub(super) fn server(root: &Path) -> Result<Vec<OsString>, PlaceError> {
 }
 
 /// The Debian mirror that this machine's apt is configured with, or `$CETERIS_DEBIAN_MIRROR`.
-fn mirror(name: &str, log: &CommandLog) -> Result<String, PlaceError> {
+pub(crate) fn mirror(name: &str, log: &CommandLog) -> Result<String, PlaceError> {
     if let Ok(given) = std::env::var("CETERIS_DEBIAN_MIRROR")
         && !given.is_empty()
     {
