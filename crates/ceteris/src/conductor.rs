@@ -2,6 +2,7 @@
 //! targets, the worker, the samplers, the statistics and the result file; none of them knows it.
 
 mod drive;
+mod figures;
 mod judge;
 mod limits;
 mod pace;

@@ -14,6 +14,7 @@ use store::{
 use study::{Cell, Setup};
 
 use super::drive;
+use super::figures::Figures;
 use super::prepare::{self, Prepared};
 use super::target::Target;
 use super::worker_process::{Silence, WorkerProcess};
@@ -85,6 +86,11 @@ fn phases(
     begin_phase(tools, record, "place");
     let machine = MachineSettings::apply(&cell.setup.host, tools.placing)
         .map_err(|error| Broken::Refused(error.into()))?;
+    let page_cache = match cell.setup.host.drop_caches {
+        true => "dropped before the start",
+        false => "as it was",
+    };
+    record.before.insert("host.page_cache".to_owned(), page_cache.to_owned());
     let mut target =
         Target::place(&cell.setup, prepared, tools.placing).map_err(Broken::Refused)?;
     let measured = restore(tools, cell, &mut target, record)
@@ -145,7 +151,8 @@ fn measure(
     });
     begin_phase(tools, record, "warm up");
     let sampler = Sampler::start(target.watched(), Some(worker.pid()));
-    let driven = listen(tools, &cell.setup, target, &mut worker, record);
+    let mut figures = Figures::default();
+    let driven = listen(tools, &cell.setup, target, &mut worker, &mut figures, record);
     let (sampled, problems) = sampler.stop();
     worker.end();
     tools.talk.clear();
@@ -155,6 +162,7 @@ fn measure(
     let (report, seconds) = driven?;
     record.after = target.fingerprint().map_err(died)?;
     keep(record, &cell.setup, &report, &seconds, &sampled);
+    record.series.extend(figures.series(report.measure_start_monotonic_ns as f64 / 1e9));
     Ok(())
 }
 
@@ -190,6 +198,7 @@ fn listen(
     setup: &Setup,
     target: &mut Target,
     worker: &mut WorkerProcess,
+    figures: &mut Figures,
     record: &mut RunRecord,
 ) -> Result<(DriveReport, Vec<Second>), Broken> {
     let mut seconds: Vec<Second> = Vec::new();
@@ -240,6 +249,7 @@ fn listen(
                 }
                 tools.talk.live(&seconds::line(&second));
                 seconds.push(second);
+                figures.read(target);
             }
             // The failure that follows says why.
             Ok(Reply::Driving(DriveEvent::EndedEarly(report))) => event(
@@ -278,7 +288,8 @@ fn keep(
     sampled: &[Sampled],
 ) {
     for (name, value) in record.before.clone() {
-        if name.starts_with("generator.") {
+        if ["generator.", "place.data.", "host.page_cache"].iter().any(|own| name.starts_with(own))
+        {
             record.after.insert(name, value);
         }
     }

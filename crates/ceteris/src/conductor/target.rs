@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use mysql::Conn;
-use observe::{Fingerprint, SamplerTarget};
+use observe::{Fingerprint, Remote, SamplerTarget};
 use place::{Endpoint, Instance};
 use store::LogText;
 use study::{Connect, Setup};
@@ -23,6 +23,8 @@ const STANDING_DATABASE: &str = "ceteris";
 /// The running servers of one run.
 pub struct Target {
     instances: Vec<Box<dyn Instance>>,
+    /// Of each instance, where it is a machine of its own.
+    observers: Vec<Option<Remote>>,
     database: &'static str,
 }
 
@@ -37,15 +39,24 @@ impl Target {
             true => STANDING_DATABASE,
             false => workload::DATABASE,
         };
-        Ok(Target { instances: place::start_all(&prepared.instance(setup), placing)?, database })
+        let instances = place::start_all(&prepared.instance(setup), placing)?;
+        let mut target = Target { instances, observers: Vec::new(), database };
+        for instance in &mut target.instances {
+            let observer = match instance.observer()? {
+                Some(channel) => Some(Remote::new(channel, instance.dir()).map_err(|error| {
+                    Failure::new(format!("cannot speak with the observer inside: {error}"))
+                })?),
+                None => None,
+            };
+            target.observers.push(observer);
+        }
+        Ok(target)
     }
 
     /// How the worker reaches each instance.
     pub fn addresses(&self, connect: Connect) -> Result<Vec<load::Target>, Failure> {
-        let address = |instance: &Box<dyn Instance>| {
-            address(instance.worker_endpoint(), connect, self.database)
-        };
-        self.instances.iter().map(address).collect()
+        let each = self.instances.iter();
+        each.map(|instance| address(instance.worker_endpoint(), connect, self.database)).collect()
     }
 
     /// Everything observable of the target's conditions, now. What a further instance has by itself
@@ -62,6 +73,12 @@ impl Target {
             one.extend(server);
             let data = instance.data_dir().or(instance.storage()).unwrap_or(instance.dir());
             one.extend(observe::host_fingerprint(data, instance.pid()));
+            if let Some(observer) = &self.observers[ordinal] {
+                let inside = observer.fingerprint();
+                one.extend(
+                    inside.map_err(|why| Failure::new(format!("the observer inside: {why}")))?,
+                );
+            }
             let own =
                 one.get("server.variable.innodb_buffer_pool_size").and_then(|n| n.parse().ok());
             buffer_pool_bytes = buffer_pool_bytes.zip(own).map(|(sum, own): (u64, u64)| sum + own);
@@ -110,9 +127,23 @@ impl Target {
             pid: instance.pid(),
             data_dir: instance.data_dir().map(Into::into),
             connection: Some(instance.endpoint().opts()),
-            inside: None,
+            inside: self.observers[ordinal].clone(),
         });
         watched.collect()
+    }
+
+    /// Counters that only the placement can read, named as series.
+    pub fn figures(&mut self) -> Vec<(String, f64)> {
+        let numbered = self.instances.iter_mut().enumerate();
+        let named = numbered.flat_map(|(ordinal, instance)| {
+            let prefix = match ordinal {
+                0 => "server.placement.".to_owned(),
+                n => format!("server.{n}.placement."),
+            };
+            let figures = instance.figures().into_iter();
+            figures.map(move |(name, count)| (format!("{prefix}{name}"), count)).collect::<Vec<_>>()
+        });
+        named.collect()
     }
 
     /// Fails with the server's own last words when an instance does not run any more.
