@@ -96,6 +96,8 @@ fn load(
         let value = study::ConfigValue::Text(value.to_owned());
         setup.server.config.entry(name.to_owned()).or_insert(value);
     }
+    // One server without limits: of several instances only one would be loaded.
+    setup.placement = study::Placement::default();
     setup.load.connect = Connect::Socket;
     talk.passing("starting a server to load the dataset");
     let prepared = Prepared { package: Arc::clone(package), dataset: None };
