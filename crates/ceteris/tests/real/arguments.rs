@@ -108,3 +108,40 @@ fn a_file_that_is_no_result_is_refused() {
     assert_eq!(output.status.code(), Some(1));
     assert!(!lab.path("absent.ceteris").exists());
 }
+
+#[test]
+fn the_plan_of_a_guest_names_qemu_with_every_knob_and_makes_nothing() {
+    let lab = Laboratory::new();
+    let study = small_study("installed");
+    lab.write(
+        "study.toml",
+        &format!("{study}\n[placement.kvm]\nnuma_nodes = 2\naccel = \"tcg\"\n"),
+    );
+    let text =
+        lab.succeed(&["plan", "study.toml", "--format", "json", "--set", "load.connect=tcp"]);
+    let plan: Value = serde_json::from_str(&text).unwrap();
+    let commands = plan["questions"][0]["cells"][0]["commands"].to_string();
+    for wanted in ["qemu-img create", "qemu-system-x86_64", "-accel tcg", "nodeid=1", ":PORT-"] {
+        assert!(commands.contains(wanted), "no {wanted} in {commands}");
+    }
+    for room in ["guests", "instances"] {
+        let held = std::fs::read_dir(lab.path("cache").join(room));
+        assert_eq!(held.map_or(0, |held| held.count()), 0, "{room}");
+    }
+}
+
+#[test]
+fn the_observer_answers_on_standard_output_until_its_input_ends() {
+    use std::io::Write;
+    let lab = Laboratory::new();
+    let mut command = lab.command(&["observe"]);
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut observer = command.spawn().unwrap();
+    let request = r#"{"fingerprint":{"data_dir":"/","pid_file":"/nowhere"}}"#;
+    writeln!(observer.stdin.take().unwrap(), "{request}").unwrap();
+    let output = observer.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(answer["fingerprint"]["host.kernel.release"], release.trim());
+}
