@@ -34,6 +34,11 @@ pub(super) fn fingerprint(
     });
     let image = container(pod, SERVER).map(|status| text(status, "/imageID").to_owned());
     let storage = &placement.storage;
+    let class = match (storage.kind, &storage.class) {
+        (VolumeKind::Pvc, Some(class)) => class.clone(),
+        (VolumeKind::Pvc, None) => "default".to_owned(),
+        _ => "none".to_owned(),
+    };
     let facts = [
         ("kind", "kubernetes".to_owned()),
         ("controller", controller(placement.controller).to_owned()),
@@ -50,7 +55,7 @@ pub(super) fn fingerprint(
         ("node_kernel", info("kernelVersion")),
         ("cpu_manager_policy", policy),
         ("storage", volume(storage.kind).to_owned()),
-        ("storage_class", storage.class.clone().unwrap_or_else(|| "default".to_owned())),
+        ("storage_class", class),
         (
             "worker",
             if placement.worker == WorkerSeat::Inside { "inside" } else { "outside" }.into(),
