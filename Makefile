@@ -23,7 +23,7 @@ test: ## install what the tests need and run all of them
 	@$(MAKE) --no-print-directory fuzz
 
 fuzz: ## each fuzz target for FUZZ_SECONDS seconds
-	scripts/fuzz $${FUZZ_SECONDS:-60}
+	scripts/fuzz $${FUZZ_SECONDS:-30}
 
 # BENCH='--groups cost-all --pairs 7' and the like; `target/release/yardstick --help` lists them.
 bench: ## ceteris beside its peers, as ratios of medians; on an idle machine

@@ -99,8 +99,19 @@ const MEMORY_STEP: u64 = 64 << 20;
 
 /// The disk below the file system of a path of this machine, by the name that outlasts a reboot.
 pub fn disk_below(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let root = Root::machine();
+    // By its number, because the path may lead through another process's root.
+    if let Ok(device) = std::fs::metadata(path).map(|meta| meta.dev()) {
+        let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+        let mounts = mounts(&root);
+        let mount = mounts.iter().find(|mount| mount.device_number == number);
+        if let Some(disk) = mount.and_then(|mount| disk_of(&root, mount)) {
+            return Some(lasting_name(&root, disk));
+        }
+    }
     let mut facts = Fingerprint::new();
-    data_directory(&Root::machine(), path, &mut facts);
+    data_directory(&root, path, &mut facts);
     facts.remove("host.data.disk")
 }
 
@@ -257,10 +268,15 @@ fn data_directory(root: &Root, data_dir: &Path, facts: &mut Fingerprint) {
     if let Some(partition) = device {
         keep(facts, "host.data.device", Some(format!("<disk>{partition}")));
     }
+    keep(facts, "host.data.disk", Some(lasting_name(root, disk)));
+}
+
+/// What a disk is called, if it has a name that outlasts a reboot; else its own.
+fn lasting_name(root: &Root, disk: String) -> String {
     let lasting = ["dm/name", "md/uuid", "device/model"]
         .iter()
         .find_map(|file| root.read(format!("/sys/block/{disk}/{file}")));
-    keep(facts, "host.data.disk", Some(lasting.unwrap_or(disk)));
+    lasting.unwrap_or(disk)
 }
 
 #[cfg(test)]

@@ -12,5 +12,6 @@ mod confounded;
 mod factors;
 mod killed;
 mod laboratory;
+mod placements;
 mod private_server;
 mod servers;

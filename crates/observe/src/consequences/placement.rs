@@ -72,6 +72,10 @@ const OF_PLACEMENT: &[(&[&str], &str)] = &[
         ],
         "the server sizes its caches by the limit of open files",
     ),
+    (
+        &["innodb_log_write_ahead_size"],
+        "the server follows the block size of the disk that it sees",
+    ),
     (&["innodb_use_native_aio"], "the kernel or the file system there refuses native aio"),
 ];
 
@@ -105,7 +109,13 @@ const OF_KEY: &[(&[&str], &[&str], &str)] = &[
     ),
     (
         &["storage", "disk", "image"],
-        &["host.data.*", "allowance.disk", "guest.*", "innodb_use_native_aio"],
+        &[
+            "host.data.*",
+            "allowance.disk",
+            "guest.*",
+            "innodb_use_native_aio",
+            "innodb_log_write_ahead_size",
+        ],
         "the data lie elsewhere",
     ),
     (

@@ -84,6 +84,8 @@ pub(super) struct KubernetesInstance {
     pub worker: Option<PathBuf>,
     pub pid: Option<u32>,
     pub data_dir: Option<PathBuf>,
+    /// The data directory as this machine sees it, where the node is this machine.
+    pub storage: Option<PathBuf>,
     pub fingerprint: BTreeMap<String, String>,
 }
 
@@ -155,6 +157,10 @@ impl Instance for KubernetesInstance {
 
     fn data_dir(&self) -> Option<&Path> {
         self.data_dir.as_deref()
+    }
+
+    fn storage(&self) -> Option<&Path> {
+        self.storage.as_deref()
     }
 
     fn dir(&self) -> &Path {

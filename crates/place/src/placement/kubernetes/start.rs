@@ -5,7 +5,7 @@
 //! server's.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -130,15 +130,18 @@ pub(super) fn start(
         .map(|(name, value)| (name.to_owned(), value)),
     );
     let inside = placement.worker == WorkerSeat::Inside;
+    let pid = facts::process(&pod);
+    let through = |pid: u32| PathBuf::from(format!("/proc/{pid}/root{INSTANCE}/data"));
     Ok(KubernetesInstance {
         watch,
         namespace,
         directory,
         cluster,
-        pid: facts::process(&pod),
+        pid,
         pod,
         endpoint,
         worker: inside.then_some(image.program),
+        storage: data_dir.clone().or(pid.map(through)),
         data_dir,
         fingerprint,
     })
