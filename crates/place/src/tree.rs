@@ -205,7 +205,9 @@ pub(crate) fn remove_tree(dir: &Path) -> Result<(), PlaceError> {
 }
 
 fn remove_on(path: &Path, meta: &fs::Metadata, device: u64) -> Result<(), PlaceError> {
-    if meta.dev() != device {
+    // On overlayfs files have the device of the layer they lie in, directories that of the whole. A
+    // file that something is mounted on cannot be removed anyway.
+    if meta.is_dir() && meta.dev() != device {
         return Err(PlaceError::Other(format!("{} is a mount point", path.display())));
     }
     if !meta.is_dir() {

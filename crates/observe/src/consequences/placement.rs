@@ -83,8 +83,23 @@ const OF_PLACEMENT: &[(&[&str], &str)] = &[
 const OF_KEY: &[(&[&str], &[&str], &str)] = &[
     (
         &["cpus", "cpuset", "pin", "assign", "assign_list", "limits", "requests", "qos"],
-        &["allowance.cpus", "host.cgroup.cpu*", "host.process.*", "thread_pool_size", "guest.*"],
+        &["allowance.cpus", "host.cgroup.cpu*", "host.process.*", "guest.*"],
         "the processors are the factor",
+    ),
+    (
+        &["cpus", "cpuset", "pin", "assign", "assign_list", "limits"],
+        &[
+            "thread_pool_size",
+            "open_files_limit",
+            "innodb_page_cleaners",
+            "innodb_buffer_pool_instances",
+            "innodb_parallel_read_threads",
+            "innodb_read_io_threads",
+            "innodb_purge_threads",
+            "innodb_log_writer_threads",
+            "innodb_doublewrite_files",
+        ],
+        "the server sizes itself by the processors that it sees",
     ),
     (
         &["memory", "limits", "requests", "qos"],
@@ -220,6 +235,8 @@ mod tests {
     fn one_key_explains_what_it_bears_on_and_no_more() {
         assert_eq!(kind("placement.host.cpus", "allowance.cpus"), Some(Kind::Factor));
         assert_eq!(kind("placement.host.cpus", "allowance.memory_bytes"), None);
+        let derived = kind("placement.host.assign", "server.variable.open_files_limit");
+        assert_eq!(derived, Some(Kind::Consequence));
         assert_eq!(
             kind("placement.docker.storage", "host.data.filesystem"),
             Some(Kind::Consequence)
