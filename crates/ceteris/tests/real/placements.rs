@@ -185,3 +185,91 @@ fn a_small_limit_of_cpu_is_seen_in_the_evidence() {
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
     assert!(page.contains("server.cgroup.throttled_periods"), "no throttling in the evidence");
 }
+
+/// The optimised program where `make test` has just built it: an emulated processor takes minutes for
+/// what the other one does.
+fn quick_program() -> PathBuf {
+    let quick = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/ceteris");
+    quick.canonicalize().unwrap_or_else(|_| env!("CARGO_BIN_EXE_ceteris").into())
+}
+
+/// Two and four servers, bound to the nodes of a machine with two and not, in a guest that is one.
+#[test]
+fn bound_and_unbound_instances_on_two_nodes() {
+    if !server_installed() {
+        return;
+    }
+    if !there("qemu-system-x86_64") || !there("debootstrap") {
+        return skipped("host on two nodes", "qemu-system-x86_64 or debootstrap is not installed");
+    }
+    // One at a time with the others.
+    let _lab = Laboratory::on_the_shared_cache();
+    let cache = place::Cache::open().unwrap();
+    let journal = place::Journal::open(&cache).unwrap();
+    let log = place::CommandLog::default();
+    let tools = place::Tools { cache: &cache, journal: &journal, log: &log };
+    let package = place::resolve_package("installed", &cache, &log, &place::Quiet).unwrap();
+    let study = format!(
+        "title = \"Nodes\"\n{}\n[placement.host]\ninstances = 2\n[[question]]\nname = \"bound\"\n\
+         vary = \"placement.host.assign\"\nlevels = [\"none\", \"spread\"]\n\
+         sweep = {{ \"placement.host.instances\" = [2, 4] }}\n",
+        BASE.replace("connections = 2", "connections = 4")
+            // Small files: an emulated processor hashes each clone of them.
+            .replace("\n[workload", "innodb_log_file_size = \"8M\"\n[workload")
+            .replace("warmup      = \"1s\"", "warmup      = \"0s\"")
+            .replace("measure     = \"2s\"", "measure     = \"1s\"")
+    );
+    let placement: study::KvmPlacement = serde_json::from_value(serde_json::json!({
+        "cpus": 4, "numa_nodes": 2, "memory": "4GiB"
+    }))
+    .unwrap();
+    let helpers = ["mariadb-install-db", "my_print_defaults", "resolveip"];
+    let said = place::run_in_guest(
+        &place::GuestCommand {
+            placement: &placement,
+            package: &package,
+            program: quick_program(),
+            files: helpers.map(|name| Path::new("/usr/bin").join(name)).to_vec(),
+            script: format!(
+                "set -e; hostname localhost; echo 127.0.0.1 localhost > /etc/hosts\n\
+                 ip link set lo up; mkdir -p /var/lab; cd /var/lab; export CETERIS_CACHE=/var/lab/cache\n\
+                 mkdir -p -m 755 cache; cat > study.toml <<'END'\n{study}END\n\
+                 /ceteris/ceteris run study.toml\necho SHOWN\n\
+                 /ceteris/ceteris show results/study.ceteris --format json\n"
+            ),
+            limit: std::time::Duration::from_secs(1800),
+        },
+        tools,
+    )
+    .unwrap();
+    assert_eq!(said.status, "0", "{}", said.text);
+    let (talk, shown) = said.text.split_once("\nSHOWN\n").unwrap();
+    let shown: Value = serde_json::from_str(shown).unwrap();
+    let question = &shown["questions"][0];
+    assert_eq!(question["audit"]["ok"], true, "{}", question["audit"]["unexplained"]);
+    assert_eq!(question["runs"].as_array().unwrap().len(), 8, "{talk}");
+    // Each run tells of each of its instances.
+    let told = |count: usize| {
+        let each =
+            talk.lines().filter_map(|line| line.split_once("(instances ")?.1.split_once(')'));
+        each.filter(|(figures, _)| figures.split(", ").count() == count).count()
+    };
+    assert_eq!((told(2), told(4)), (4, 4), "{talk}");
+    // Unbound, a server may run on all four processors; bound, on those of one node.
+    let listed = ["factor", "consequences"].map(|group| question["audit"][group].clone());
+    let allowed: Vec<&Value> = listed
+        .iter()
+        .flat_map(|group| group.as_array().unwrap())
+        .filter(|one| one["name"].as_str().unwrap().starts_with("host.process.cpus_allowed"))
+        .collect();
+    assert!(!allowed.is_empty(), "{listed:?}");
+    for one in allowed {
+        let values = one["values"].as_object().unwrap();
+        let of = |level: &str| {
+            values.iter().find(|(who, _)| who.starts_with(level)).unwrap().1.as_str().unwrap()
+        };
+        assert_eq!(of("none"), "0-3", "{one}");
+        assert!(["0-1", "2-3"].contains(&of("spread")), "{one}");
+    }
+    eprintln!("PLACED host, two and four instances bound and unbound on two nodes");
+}
