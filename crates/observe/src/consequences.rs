@@ -273,11 +273,17 @@ pub(crate) const DERIVATIONS: &[Derivation] = &[
     },
 ];
 
-/// Variables that a server or kernel changes while it runs, with the reason.
-pub(crate) const MOVES_BY_ITSELF: &[(&str, &str)] = &[(
-    "server.variable.innodb_thread_sleep_delay",
-    "innodb tunes it while it runs (innodb_adaptive_max_sleep_delay)",
-)];
+/// What a server or kernel chooses anew by itself, with the reason.
+pub(crate) const MOVES_BY_ITSELF: &[(&str, &str)] = &[
+    (
+        "server.variable.innodb_thread_sleep_delay",
+        "innodb tunes it while it runs (innodb_adaptive_max_sleep_delay)",
+    ),
+    (
+        "guest.host.kernel.file_max",
+        "the guest's kernel computes it at each boot from the memory that is free then",
+    ),
+];
 
 /// Whether `name` (a dotted name of the fingerprint) is meant by `pattern`.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
