@@ -18,7 +18,7 @@ demo: ## install what is missing, answer the first question, write its report
 test: ## install what the tests need and run all of them
 	@scripts/install test
 	cargo build --release --locked -p ceteris -p ceteris-yardstick
-	scripts/test
+	CETERIS_QUICK_PROGRAM=$(CURDIR)/target/release/ceteris scripts/test
 	@target/release/yardstick --groups instructions
 	@$(MAKE) --no-print-directory fuzz
 
