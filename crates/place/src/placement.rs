@@ -115,8 +115,18 @@ fn placer(placement: &Placement) -> Result<Box<dyn Placer>, PlaceError> {
     }
 }
 
-/// An image is a package only where containers are.
+/// An image is a package only where containers are, and this machine's page cache can be dropped only
+/// before the start of a server that is surely on it.
 fn check_form(spec: &InstanceSpec) -> Result<(), PlaceError> {
+    let placement = &spec.setup.placement;
+    let elsewhere = matches!(placement, Placement::Kubernetes(_) | Placement::External(_));
+    if spec.setup.host.drop_caches && elsewhere {
+        return Err(PlaceError::Engine {
+            what: format!("host.drop_caches does nothing for a server in `{}`", placement.name()),
+            lines: Vec::new(),
+            next: Some("remove it, or place the server in host, docker or kvm".to_owned()),
+        });
+    }
     let containers =
         matches!(spec.setup.placement, Placement::Docker(_) | Placement::Kubernetes(_));
     match spec.package.image() {

@@ -32,6 +32,7 @@ use crate::image::root_tar;
 use crate::initialise::ADMINISTRATOR;
 use crate::instance::{Endpoint, Instance, InstanceSpec};
 use crate::journal::NAME_PREFIX;
+use crate::machine;
 use crate::package::{Package, one_line};
 use crate::server::socket_of;
 use crate::settings::{self, Listen, file_settings};
@@ -213,6 +214,7 @@ fn start(
             ContainerNetwork::Bridge | ContainerNetwork::Published => Listen::Everywhere(port),
         };
         write_settings(&dir, &settings::render(config, package, &dir, listen)?, &user)?;
+        machine::before_start(&spec.setup.host, log)?;
         container.start()?;
         match container.await_ready(&by_socket(&dir, &password)) {
             Ok(_) => break port,

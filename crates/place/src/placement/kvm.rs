@@ -233,6 +233,7 @@ fn start(
             reach: network.tap().map_or(Reach::Port(&port), Reach::Tap),
         };
         let runner = accelerator::runner(placement.network, accelerator, &user);
+        crate::machine::before_start(&spec.setup.host, log)?;
         let mut emulator = Emulator::start(machine.command(), &dir, runner, journal, log)?;
         // Connected before the guest runs: to it a port without anybody at the other end is at its
         // end.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Placer, Planned, start_each};
+use super::{Placer, Planned, check_form, start_each};
 use crate::allowance::Allowance;
 use crate::cache::Cache;
 use crate::command::CommandLog;
@@ -89,20 +89,7 @@ fn none_is_left_when_one_of_several_refuses() -> Result<(), Box<dyn std::error::
     let cache = Cache::at(dir.path())?;
     let (journal, log) = (Journal::open(&cache)?, CommandLog::default());
     let tools = Tools { cache: &cache, journal: &journal, log: &log };
-    let setup = serde_json::from_value(serde_json::json!({
-        "workload": { "oltp_read_only": {} },
-        "placement": { "docker": { "instances": 3 } },
-    }))?;
-    let package = Package {
-        name: "mock".to_owned(),
-        flavour: Flavour::Mysql,
-        version: crate::package::Version::new(8, 0, 12),
-        mysqld: Vec::new(),
-        env: Vec::new(),
-        base_dir: PathBuf::new(),
-        hash: String::new(),
-    };
-    let spec = InstanceSpec { setup, package: Arc::new(package), dataset: None, ordinal: 0 };
+    let spec = spec(serde_json::json!({ "docker": { "instances": 3 } }), false)?;
     let running = Arc::new(AtomicU32::new(0));
 
     let whole = start_each(&Mock { refuses: 9, running: running.clone() }, &spec, tools)?;
@@ -115,5 +102,43 @@ fn none_is_left_when_one_of_several_refuses() -> Result<(), Box<dyn std::error::
     let message = refused.err().map(|error| error.to_string());
     assert_eq!(message.as_deref(), Some("instance 2 of 3: no more room"));
     assert_eq!(running.load(Ordering::Relaxed), 0);
+    Ok(())
+}
+
+fn spec(
+    placement: serde_json::Value,
+    drop_caches: bool,
+) -> Result<InstanceSpec, serde_json::Error> {
+    let setup = serde_json::from_value(serde_json::json!({
+        "workload": { "oltp_read_only": {} },
+        "placement": placement,
+        "host": { "drop_caches": drop_caches },
+    }))?;
+    let package = Package {
+        name: "mock".to_owned(),
+        flavour: Flavour::Mysql,
+        version: crate::package::Version::new(8, 0, 12),
+        mysqld: Vec::new(),
+        env: Vec::new(),
+        base_dir: PathBuf::new(),
+        hash: String::new(),
+    };
+    Ok(InstanceSpec { setup, package: Arc::new(package), dataset: None, ordinal: 0 })
+}
+
+#[test]
+fn the_page_cache_is_dropped_or_refused_and_never_forgotten() -> Result<(), serde_json::Error> {
+    let forms = [
+        ("host", true),
+        ("docker", true),
+        ("kvm", true),
+        ("kubernetes", false),
+        ("external", false),
+    ];
+    for (name, here) in forms {
+        let placement = serde_json::json!({ name: {} });
+        assert_eq!(check_form(&spec(placement.clone(), true)?).is_ok(), here, "{name}");
+        assert!(check_form(&spec(placement, false)?).is_ok(), "{name}");
+    }
     Ok(())
 }
